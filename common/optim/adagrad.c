@@ -8,15 +8,14 @@
  * Keras 3's Adagrad (Duchi et al. 2011), with epsilon inside the root as there; PyTorch has it
  * outside.
  */
+#include "common/optim/formula/adagrad.h"
 #include "common/optim/update.h"
 
-enum { RATE, INITIAL, EPSILON, DECAY };
-
 static const wf_option options_of_adagrad[] = {
-    [RATE] = {"learning_rate", 0.001, WF_RANGE_NOT_NEGATIVE},
-    [INITIAL] = {"initial_accumulator_value", 0.1, WF_RANGE_NOT_NEGATIVE},
-    [EPSILON] = {"epsilon", 1e-7, WF_RANGE_POSITIVE},
-    [DECAY] = {"weight_decay", 0, WF_RANGE_NOT_NEGATIVE},
+    [WF_ADAGRAD_RATE] = {"learning_rate", 0.001, WF_RANGE_NOT_NEGATIVE},
+    [WF_ADAGRAD_INITIAL] = {"initial_accumulator_value", 0.1, WF_RANGE_NOT_NEGATIVE},
+    [WF_ADAGRAD_EPSILON] = {"epsilon", 1e-7, WF_RANGE_POSITIVE},
+    [WF_ADAGRAD_DECAY] = {"weight_decay", 0, WF_RANGE_NOT_NEGATIVE},
     {0},
 };
 
@@ -25,22 +24,16 @@ static const wf_slot slots_of_adagrad[] = {
     {0},
 };
 
-static WF_INLINE void loop(float rate, float epsilon, float decay, size_t n, float *restrict w,
-                           const float *restrict g, float *restrict a)
+static WF_INLINE void loop(wf_adagrad s, size_t n, float *restrict w, const float *restrict g,
+                           float *restrict a)
 {
-    for (size_t i = 0; i < n; i++) {
-        float at = w[i] - w[i] * decay, sum = a[i] + g[i] * g[i];
-
-        a[i] = sum;
-        w[i] = at - rate * g[i] / sqrtf(sum + epsilon);
-    }
+    for (size_t i = 0; i < n; i++)
+        wf_adagrad_element(s, &w[i], g[i], &a[i]);
 }
 
 static WF_INLINE void adagrad_body(WF_UPDATE_ARGS)
 {
-    (void)updates;
-    loop((float)options[RATE], (float)options[EPSILON], (float)(options[DECAY] * options[RATE]), n,
-         w, g, slots[0]);
+    loop(wf_adagrad_scalars(options, updates), n, w, g, slots[0]);
 }
 WF_UPDATE_FORMS(adagrad)
 

@@ -18,16 +18,8 @@
 #ifndef WF_OPTIM_ADAM_H
 #define WF_OPTIM_ADAM_H
 
+#include "common/optim/formula/adam.h"
 #include "common/optim/update.h"
-
-enum {
-    WF_ADAM_RATE,
-    WF_ADAM_BETA_1,
-    WF_ADAM_BETA_2,
-    WF_ADAM_EPSILON,
-    WF_ADAM_AMSGRAD,
-    WF_ADAM_DECAY
-};
 
 #define WF_ADAM_OPTIONS(weight_decay, amsgrad)                                                     \
     [WF_ADAM_RATE] = {"learning_rate", 0.001, WF_RANGE_NOT_NEGATIVE},                              \
@@ -43,41 +35,18 @@ enum {
         .name = "velocity_hat", .needs = "amsgrad"                                                 \
     }
 
-typedef struct wf_adam {
-    float alpha, fresh_1 /* 1 - beta_1 */, fresh_2, epsilon, decay;
-} wf_adam;
-
 /* `amsgrad` is a constant at each call; h may be NULL without it. */
 static WF_INLINE void wf_adam_loop(wf_adam s, bool amsgrad, size_t n, float *restrict w,
                                    const float *restrict g, float *restrict m, float *restrict v,
                                    float *restrict h)
 {
-    for (size_t i = 0; i < n; i++) {
-        float at = w[i] - w[i] * s.decay;
-        float mean = m[i] + (g[i] - m[i]) * s.fresh_1;
-        float square = v[i] + (g[i] * g[i] - v[i]) * s.fresh_2;
-
-        m[i] = mean;
-        v[i] = square;
-        if (amsgrad) {
-            square = h[i] > square ? h[i] : square;
-            h[i] = square;
-        }
-        w[i] = at - mean * s.alpha / (sqrtf(square) + s.epsilon);
-    }
+    for (size_t i = 0; i < n; i++)
+        wf_adam_element(s, amsgrad, &w[i], g[i], &m[i], &v[i], amsgrad ? &h[i] : NULL);
 }
 
 static WF_INLINE void wf_adam_body(WF_UPDATE_ARGS)
 {
-    double rate = options[WF_ADAM_RATE];
-    double b1 = options[WF_ADAM_BETA_1], b2 = options[WF_ADAM_BETA_2];
-    wf_adam s = {
-        .alpha = (float)(rate * sqrt(1 - wf_power(b2, updates)) / (1 - wf_power(b1, updates))),
-        .fresh_1 = (float)(1 - b1),
-        .fresh_2 = (float)(1 - b2),
-        .epsilon = (float)options[WF_ADAM_EPSILON],
-        .decay = (float)(options[WF_ADAM_DECAY] * rate),
-    };
+    wf_adam s = wf_adam_scalars(options, updates);
 
     if (options[WF_ADAM_AMSGRAD] == 0)
         wf_adam_loop(s, false, n, w, g, slots[0], slots[1], NULL);

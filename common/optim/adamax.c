@@ -10,51 +10,30 @@
  * Keras 3's Adamax (Kingma & Ba 2015, section 7.1, where no epsilon is) and its defaults.
  * Departure: learning_rate / (1 - beta_1^t) is worked out in f64 and comes first.
  */
+#include "common/optim/formula/adamax.h"
 #include "common/optim/update.h"
 
-enum { RATE, BETA_1, BETA_2, EPSILON, DECAY };
-
 static const wf_option options_of_adamax[] = {
-    [RATE] = {"learning_rate", 0.001, WF_RANGE_NOT_NEGATIVE},
-    [BETA_1] = {"beta_1", 0.9, WF_RANGE_FRACTION},
-    [BETA_2] = {"beta_2", 0.999, WF_RANGE_FRACTION},
-    [EPSILON] = {"epsilon", 1e-7, WF_RANGE_POSITIVE},
-    [DECAY] = {"weight_decay", 0, WF_RANGE_NOT_NEGATIVE},
+    [WF_ADAMAX_RATE] = {"learning_rate", 0.001, WF_RANGE_NOT_NEGATIVE},
+    [WF_ADAMAX_BETA_1] = {"beta_1", 0.9, WF_RANGE_FRACTION},
+    [WF_ADAMAX_BETA_2] = {"beta_2", 0.999, WF_RANGE_FRACTION},
+    [WF_ADAMAX_EPSILON] = {"epsilon", 1e-7, WF_RANGE_POSITIVE},
+    [WF_ADAMAX_DECAY] = {"weight_decay", 0, WF_RANGE_NOT_NEGATIVE},
     {0},
 };
 
 static const wf_slot slots_of_adamax[] = {{.name = "momentum"}, {.name = "norm"}, {0}};
 
-typedef struct scalars {
-    float alpha, fresh /* 1 - beta_1 */, keep /* beta_2 */, epsilon, decay;
-} scalars;
-
-static WF_INLINE void loop(scalars s, size_t n, float *restrict w, const float *restrict g,
+static WF_INLINE void loop(wf_adamax s, size_t n, float *restrict w, const float *restrict g,
                            float *restrict m, float *restrict u)
 {
-    for (size_t i = 0; i < n; i++) {
-        float at = w[i] - w[i] * s.decay;
-        float mean = m[i] + (g[i] - m[i]) * s.fresh;
-        float old = s.keep * u[i], size = fabsf(g[i]);
-        float norm = old > size ? old : size;
-
-        m[i] = mean;
-        u[i] = norm;
-        w[i] = at - mean * s.alpha / (norm + s.epsilon);
-    }
+    for (size_t i = 0; i < n; i++)
+        wf_adamax_element(s, &w[i], g[i], &m[i], &u[i]);
 }
 
 static WF_INLINE void adamax_body(WF_UPDATE_ARGS)
 {
-    scalars s = {
-        .alpha = (float)(options[RATE] / (1 - wf_power(options[BETA_1], updates))),
-        .fresh = (float)(1 - options[BETA_1]),
-        .keep = (float)options[BETA_2],
-        .epsilon = (float)options[EPSILON],
-        .decay = (float)(options[DECAY] * options[RATE]),
-    };
-
-    loop(s, n, w, g, slots[0], slots[1]);
+    loop(wf_adamax_scalars(options, updates), n, w, g, slots[0], slots[1]);
 }
 WF_UPDATE_FORMS(adamax)
 

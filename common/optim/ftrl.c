@@ -14,19 +14,18 @@
  * other wants a pow() whose bits differ between processors. At a rate of 0, which a schedule may
  * reach, nothing changes.
  */
+#include "common/optim/formula/ftrl.h"
 #include "common/optim/update.h"
 
-enum { RATE, POWER, INITIAL, L1, L2, SHRINKAGE, BETA, DECAY };
-
 static const wf_option options_of_ftrl[] = {
-    [RATE] = {"learning_rate", 0.001, WF_RANGE_NOT_NEGATIVE},
-    [POWER] = {"learning_rate_power", -0.5, WF_RANGE_MINUS_HALF},
-    [INITIAL] = {"initial_accumulator_value", 0.1, WF_RANGE_NOT_NEGATIVE},
-    [L1] = {"l1_regularization_strength", 0, WF_RANGE_NOT_NEGATIVE},
-    [L2] = {"l2_regularization_strength", 0, WF_RANGE_NOT_NEGATIVE},
-    [SHRINKAGE] = {"l2_shrinkage_regularization_strength", 0, WF_RANGE_NOT_NEGATIVE},
-    [BETA] = {"beta", 0, WF_RANGE_NOT_NEGATIVE},
-    [DECAY] = {"weight_decay", 0, WF_RANGE_NOT_NEGATIVE},
+    [WF_FTRL_RATE] = {"learning_rate", 0.001, WF_RANGE_NOT_NEGATIVE},
+    [WF_FTRL_POWER] = {"learning_rate_power", -0.5, WF_RANGE_MINUS_HALF},
+    [WF_FTRL_INITIAL] = {"initial_accumulator_value", 0.1, WF_RANGE_NOT_NEGATIVE},
+    [WF_FTRL_L1] = {"l1_regularization_strength", 0, WF_RANGE_NOT_NEGATIVE},
+    [WF_FTRL_L2] = {"l2_regularization_strength", 0, WF_RANGE_NOT_NEGATIVE},
+    [WF_FTRL_SHRINKAGE] = {"l2_shrinkage_regularization_strength", 0, WF_RANGE_NOT_NEGATIVE},
+    [WF_FTRL_BETA] = {"beta", 0, WF_RANGE_NOT_NEGATIVE},
+    [WF_FTRL_DECAY] = {"weight_decay", 0, WF_RANGE_NOT_NEGATIVE},
     {0},
 };
 
@@ -36,45 +35,18 @@ static const wf_slot slots_of_ftrl[] = {
     {0},
 };
 
-typedef struct scalars {
-    float per_rate /* 1 / learning_rate */, l1, l2_twice, shrinkage_twice, decay;
-} scalars;
-
-static WF_INLINE void loop(scalars s, size_t n, float *restrict w, const float *restrict g,
+static WF_INLINE void loop(wf_ftrl s, size_t n, float *restrict w, const float *restrict g,
                            float *restrict a, float *restrict l)
 {
-    for (size_t i = 0; i < n; i++) {
-        float at = w[i] - w[i] * s.decay;
-        float sum = a[i] + g[i] * g[i], root = sqrtf(sum);
-        float pull = (root - sqrtf(a[i])) * s.per_rate;
-        float linear = l[i] + ((g[i] + s.shrinkage_twice * at) - pull * at);
-        float quadratic = root * s.per_rate + s.l2_twice;
-        float held = linear > s.l1 ? s.l1 : linear;
-
-        held = held < -s.l1 ? -s.l1 : held;
-        a[i] = sum;
-        l[i] = linear;
-        /* All 0 only where no gradient has come yet and the accumulator began at 0. */
-        w[i] = quadratic > 0 ? (held - linear) / quadratic : at;
-    }
+    for (size_t i = 0; i < n; i++)
+        wf_ftrl_element(s, &w[i], g[i], &a[i], &l[i]);
 }
 
 static WF_INLINE void ftrl_body(WF_UPDATE_ARGS)
 {
-    double rate = options[RATE];
-    scalars s;
-
-    (void)updates;
-    if (rate <= 0)
+    if (options[WF_FTRL_RATE] <= 0)
         return;
-    s = (scalars){
-        .per_rate = (float)(1 / rate),
-        .l1 = (float)options[L1],
-        .l2_twice = (float)(2 * options[L2] + options[BETA] / rate),
-        .shrinkage_twice = (float)(2 * options[SHRINKAGE]),
-        .decay = (float)(options[DECAY] * rate),
-    };
-    loop(s, n, w, g, slots[0], slots[1]);
+    loop(wf_ftrl_scalars(options, updates), n, w, g, slots[0], slots[1]);
 }
 WF_UPDATE_FORMS(ftrl)
 

@@ -7,50 +7,29 @@
  *
  * Keras 3's Lion (Chen et al. 2023) and its defaults. The sign of 0 is 0.
  */
+#include "common/optim/formula/lion.h"
 #include "common/optim/update.h"
 
-enum { RATE, BETA_1, BETA_2, DECAY };
-
 static const wf_option options_of_lion[] = {
-    [RATE] = {"learning_rate", 0.001, WF_RANGE_NOT_NEGATIVE},
-    [BETA_1] = {"beta_1", 0.9, WF_RANGE_FRACTION},
-    [BETA_2] = {"beta_2", 0.99, WF_RANGE_FRACTION},
-    [DECAY] = {"weight_decay", 0, WF_RANGE_NOT_NEGATIVE},
+    [WF_LION_RATE] = {"learning_rate", 0.001, WF_RANGE_NOT_NEGATIVE},
+    [WF_LION_BETA_1] = {"beta_1", 0.9, WF_RANGE_FRACTION},
+    [WF_LION_BETA_2] = {"beta_2", 0.99, WF_RANGE_FRACTION},
+    [WF_LION_DECAY] = {"weight_decay", 0, WF_RANGE_NOT_NEGATIVE},
     {0},
 };
 
 static const wf_slot slots_of_lion[] = {{.name = "momentum"}, {0}};
 
-typedef struct scalars {
-    float rate, keep_1 /* beta_1 */, fresh_1 /* 1 - beta_1 */, keep_2, fresh_2, decay;
-} scalars;
-
-static WF_INLINE void loop(scalars s, size_t n, float *restrict w, const float *restrict g,
+static WF_INLINE void loop(wf_lion s, size_t n, float *restrict w, const float *restrict g,
                            float *restrict m)
 {
-    for (size_t i = 0; i < n; i++) {
-        float at = w[i] - w[i] * s.decay;
-        float way = m[i] * s.keep_1 + g[i] * s.fresh_1;
-        float up = way > 0 ? s.rate : 0, down = way < 0 ? s.rate : 0;
-
-        m[i] = m[i] * s.keep_2 + g[i] * s.fresh_2;
-        w[i] = at - (up - down);
-    }
+    for (size_t i = 0; i < n; i++)
+        wf_lion_element(s, &w[i], g[i], &m[i]);
 }
 
 static WF_INLINE void lion_body(WF_UPDATE_ARGS)
 {
-    scalars s = {
-        .rate = (float)options[RATE],
-        .keep_1 = (float)options[BETA_1],
-        .fresh_1 = (float)(1 - options[BETA_1]),
-        .keep_2 = (float)options[BETA_2],
-        .fresh_2 = (float)(1 - options[BETA_2]),
-        .decay = (float)(options[DECAY] * options[RATE]),
-    };
-
-    (void)updates;
-    loop(s, n, w, g, slots[0]);
+    loop(wf_lion_scalars(options, updates), n, w, g, slots[0]);
 }
 WF_UPDATE_FORMS(lion)
 

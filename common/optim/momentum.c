@@ -11,12 +11,10 @@
 #include "common/optim/momentum.h"
 #include "common/optim/update.h"
 
-enum { RATE, MOMENTUM, DECAY };
-
 static const wf_option options_of_momentum[] = {
-    [RATE] = {"learning_rate", 0.01, WF_RANGE_NOT_NEGATIVE},
-    [MOMENTUM] = {"momentum", 0.9, WF_RANGE_FRACTION},
-    [DECAY] = {"weight_decay", 0, WF_RANGE_NOT_NEGATIVE},
+    [WF_MOMENTUM_RATE] = {"learning_rate", 0.01, WF_RANGE_NOT_NEGATIVE},
+    [WF_MOMENTUM_MASS] = {"momentum", 0.9, WF_RANGE_FRACTION},
+    [WF_MOMENTUM_DECAY] = {"weight_decay", 0, WF_RANGE_NOT_NEGATIVE},
     {0},
 };
 
@@ -24,9 +22,7 @@ static const wf_slot slots_of_momentum[] = {{.name = "momentum"}, {0}};
 
 static WF_INLINE void momentum_body(WF_UPDATE_ARGS)
 {
-    (void)updates;
-    wf_momentum_loop((float)options[RATE], (float)options[MOMENTUM],
-                     (float)(options[DECAY] * options[RATE]), n, w, g, slots[0]);
+    wf_momentum_loop(wf_momentum_scalars(options, updates), n, w, g, slots[0]);
 }
 WF_UPDATE_FORMS(momentum)
 

@@ -4,33 +4,21 @@
 #ifndef WF_OPTIM_MOMENTUM_H
 #define WF_OPTIM_MOMENTUM_H
 
-#include "common/base/cc.h"
+#include "common/optim/formula/momentum.h"
 #include <stddef.h>
 
-/* m = mass * m - rate * g;  w += m */
-static WF_INLINE void wf_momentum_loop(float rate, float mass, float decay, size_t n,
-                                       float *restrict w, const float *restrict g,
-                                       float *restrict m)
+static WF_INLINE void wf_momentum_loop(wf_momentum s, size_t n, float *restrict w,
+                                       const float *restrict g, float *restrict m)
 {
-    for (size_t i = 0; i < n; i++) {
-        float at = w[i] - w[i] * decay, move = mass * m[i] - rate * g[i];
-
-        m[i] = move;
-        w[i] = at + move;
-    }
+    for (size_t i = 0; i < n; i++)
+        wf_momentum_element(s, &w[i], g[i], &m[i]);
 }
 
-/* m = mass * m - rate * g;  w += mass * m - rate * g, with the new m */
-static WF_INLINE void wf_nesterov_loop(float rate, float mass, float decay, size_t n,
-                                       float *restrict w, const float *restrict g,
-                                       float *restrict m)
+static WF_INLINE void wf_nesterov_loop(wf_momentum s, size_t n, float *restrict w,
+                                       const float *restrict g, float *restrict m)
 {
-    for (size_t i = 0; i < n; i++) {
-        float at = w[i] - w[i] * decay, step = rate * g[i], move = mass * m[i] - step;
-
-        m[i] = move;
-        w[i] = at + (mass * move - step);
-    }
+    for (size_t i = 0; i < n; i++)
+        wf_nesterov_element(s, &w[i], g[i], &m[i]);
 }
 
 #endif

@@ -13,17 +13,16 @@
  * Keras 3's RMSprop (Hinton's lecture 6e; centered: Graves 2013). Departure: v - a * a, never
  * negative but for rounding, is not let fall below 0, where the root would be NaN.
  */
+#include "common/optim/formula/rmsprop.h"
 #include "common/optim/update.h"
 
-enum { RATE, RHO, MOMENTUM, EPSILON, CENTERED, DECAY };
-
 static const wf_option options_of_rmsprop[] = {
-    [RATE] = {"learning_rate", 0.001, WF_RANGE_NOT_NEGATIVE},
-    [RHO] = {"rho", 0.9, WF_RANGE_FRACTION},
-    [MOMENTUM] = {"momentum", 0, WF_RANGE_FRACTION},
-    [EPSILON] = {"epsilon", 1e-7, WF_RANGE_POSITIVE},
-    [CENTERED] = {"centered", 0, WF_RANGE_FLAG},
-    [DECAY] = {"weight_decay", 0, WF_RANGE_NOT_NEGATIVE},
+    [WF_RMSPROP_RATE] = {"learning_rate", 0.001, WF_RANGE_NOT_NEGATIVE},
+    [WF_RMSPROP_RHO] = {"rho", 0.9, WF_RANGE_FRACTION},
+    [WF_RMSPROP_MOMENTUM] = {"momentum", 0, WF_RANGE_FRACTION},
+    [WF_RMSPROP_EPSILON] = {"epsilon", 1e-7, WF_RANGE_POSITIVE},
+    [WF_RMSPROP_CENTERED] = {"centered", 0, WF_RANGE_FLAG},
+    [WF_RMSPROP_DECAY] = {"weight_decay", 0, WF_RANGE_NOT_NEGATIVE},
     {0},
 };
 
@@ -34,51 +33,22 @@ static const wf_slot slots_of_rmsprop[] = {
     {0},
 };
 
-typedef struct scalars {
-    float rate, rho, fresh /* 1 - rho */, mass, epsilon, decay;
-} scalars;
-
 /* `moving` and `centered` are constants at each call: four plain loops come of this one. m and a
  * may be NULL where they are not used. */
-static WF_INLINE void loop(scalars s, bool moving, bool centered, size_t n, float *restrict w,
+static WF_INLINE void loop(wf_rmsprop s, bool moving, bool centered, size_t n, float *restrict w,
                            const float *restrict g, float *restrict v, float *restrict m,
                            float *restrict a)
 {
-    for (size_t i = 0; i < n; i++) {
-        float at = w[i] - w[i] * s.decay;
-        float mean_square = s.rho * v[i] + s.fresh * (g[i] * g[i]);
-        float spread = mean_square, step;
-
-        v[i] = mean_square;
-        if (centered) {
-            float mean = s.rho * a[i] + s.fresh * g[i];
-
-            a[i] = mean;
-            spread = mean_square - mean * mean;
-            spread = spread > 0 ? spread : 0;
-        }
-        step = s.rate * g[i] / sqrtf(spread + s.epsilon);
-        if (moving) {
-            step = s.mass * m[i] + step;
-            m[i] = step;
-        }
-        w[i] = at - step;
-    }
+    for (size_t i = 0; i < n; i++)
+        wf_rmsprop_element(s, moving, centered, &w[i], g[i], &v[i], moving ? &m[i] : NULL,
+                           centered ? &a[i] : NULL);
 }
 
 static WF_INLINE void rmsprop_body(WF_UPDATE_ARGS)
 {
-    scalars s = {
-        .rate = (float)options[RATE],
-        .rho = (float)options[RHO],
-        .fresh = (float)(1 - options[RHO]),
-        .mass = (float)options[MOMENTUM],
-        .epsilon = (float)options[EPSILON],
-        .decay = (float)(options[DECAY] * options[RATE]),
-    };
-    bool moving = options[MOMENTUM] != 0, centered = options[CENTERED] != 0;
+    wf_rmsprop s = wf_rmsprop_scalars(options, updates);
+    bool moving = options[WF_RMSPROP_MOMENTUM] != 0, centered = options[WF_RMSPROP_CENTERED] != 0;
 
-    (void)updates;
     if (moving && centered)
         loop(s, true, true, n, w, g, slots[0], slots[1], slots[2]);
     else if (moving)

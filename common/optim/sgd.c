@@ -8,43 +8,36 @@
  * in Keras 3's SGD, whose options and defaults these are. Departure, here and in all rules: Keras
  * multiplies w by weight_decay and by learning_rate in f32 in turn, we by their product.
  */
+#include "common/optim/formula/sgd.h"
 #include "common/optim/momentum.h"
 #include "common/optim/update.h"
 
-enum { RATE, MOMENTUM, NESTEROV, DECAY };
-
 static const wf_option options_of_sgd[] = {
-    [RATE] = {"learning_rate", 0.01, WF_RANGE_NOT_NEGATIVE},
-    [MOMENTUM] = {"momentum", 0, WF_RANGE_FRACTION},
-    [NESTEROV] = {"nesterov", 0, WF_RANGE_FLAG},
-    [DECAY] = {"weight_decay", 0, WF_RANGE_NOT_NEGATIVE},
+    [WF_SGD_RATE] = {"learning_rate", 0.01, WF_RANGE_NOT_NEGATIVE},
+    [WF_SGD_MOMENTUM] = {"momentum", 0, WF_RANGE_FRACTION},
+    [WF_SGD_NESTEROV] = {"nesterov", 0, WF_RANGE_FLAG},
+    [WF_SGD_DECAY] = {"weight_decay", 0, WF_RANGE_NOT_NEGATIVE},
     {0},
 };
 
 static const wf_slot slots_of_sgd[] = {{.name = "momentum", .needs = "momentum"}, {0}};
 
-static WF_INLINE void descend(float rate, float decay, size_t n, float *restrict w,
-                              const float *restrict g)
+static WF_INLINE void descend(wf_momentum s, size_t n, float *restrict w, const float *restrict g)
 {
-    for (size_t i = 0; i < n; i++) {
-        float at = w[i] - w[i] * decay;
-
-        w[i] = at - rate * g[i];
-    }
+    for (size_t i = 0; i < n; i++)
+        wf_sgd_element(s, &w[i], g[i]);
 }
 
 static WF_INLINE void sgd_body(WF_UPDATE_ARGS)
 {
-    float rate = (float)options[RATE], decay = (float)(options[DECAY] * options[RATE]);
-    float mass = (float)options[MOMENTUM];
+    wf_momentum s = wf_sgd_scalars(options, updates);
 
-    (void)updates;
-    if (options[MOMENTUM] == 0)
-        descend(rate, decay, n, w, g);
-    else if (options[NESTEROV] == 0)
-        wf_momentum_loop(rate, mass, decay, n, w, g, slots[0]);
+    if (options[WF_SGD_MOMENTUM] == 0)
+        descend(s, n, w, g);
+    else if (options[WF_SGD_NESTEROV] == 0)
+        wf_momentum_loop(s, n, w, g, slots[0]);
     else
-        wf_nesterov_loop(rate, mass, decay, n, w, g, slots[0]);
+        wf_nesterov_loop(s, n, w, g, slots[0]);
 }
 WF_UPDATE_FORMS(sgd)
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/optim/update.h - what the files of update rules share. For this room only.
  *
- * A rule is written once, as NAME_body, a WF_INLINE function in plain C; WF_UPDATE_FORMS(NAME)
- * makes of it NAME_update, compiled for several processors, and NAME_portable. Both must give the
- * same bits: no libm but sqrt, no reassociation, no contraction (the build sets -ffp-contract=off).
+ * A rule's arithmetic stands in formula/NAME.h: its scalars, worked out in f64 on the host, and one
+ * element of the update, in words that a GPU's compiler takes as well. NAME_body, a WF_INLINE
+ * function in plain C, is the loop; WF_UPDATE_FORMS(NAME) makes of it NAME_update, compiled for
+ * several processors, and NAME_portable. All must give the same bits: no libm but sqrt, no
+ * reassociation, no contraction (the build sets -ffp-contract=off).
  */
 #ifndef WF_OPTIM_UPDATE_H
 #define WF_OPTIM_UPDATE_H
 
 #include "common/base/cc.h"
 #include "common/optim/rule.h"
-#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,19 +28,6 @@
     {                                                                                              \
         name##_body(options, updates, n, w, g, slots);                                             \
     }
-
-/* x to the power n by squaring: pow() may give other bits on another processor or libm. */
-static WF_INLINE double wf_power(double x, uint64_t n)
-{
-    double r = 1;
-
-    for (; n; n >>= 1) {
-        if (n & 1)
-            r *= x;
-        x *= x;
-    }
-    return r;
-}
 
 /* The rows, one for each rule of meson.build. */
 #define WF_RULE(name) extern const wf_rule wf_rule_##name;
