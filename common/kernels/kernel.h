@@ -22,6 +22,7 @@
 #include "common/base/status.h"
 #include "common/graph/graph.h"
 #include "common/kernels/pool.h"
+#include "common/kernels/update.h"
 #include "common/tensor/device.h"
 #include "common/tensor/tensor.h"
 #include <stdbool.h>
@@ -97,6 +98,7 @@ typedef struct wf_device_rows {
     const wf_device *device;
     const wf_kernel *const *files; /* [n_files]: lists of rows, each ended by one without op */
     size_t n_files;
+    wf_update_fn *update; /* update.h; NULL: the device has none */
 } wf_device_rows;
 
 /* Makes a device known by its name; rows are borrowed for the rest of the process. The cpu is known

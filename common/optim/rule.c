@@ -350,15 +350,20 @@ float wf_opt_slot_initial(const wf_opt *opt, uint32_t i)
     return s->initial_from ? (float)wf_opt_value(opt, s->initial_from, 0) : 0.0f;
 }
 
+void wf_opt_options(const wf_opt *opt, uint64_t updates, double out[WF_MAX_OPTIONS])
+{
+    wf_assert(updates > 0);
+    memcpy(out, opt->values, sizeof opt->values);
+    out[0] = wf_opt_rate(opt, updates);
+    if (opt->divisor > 0)
+        out[0] /= opt->divisor;
+}
+
 void wf_opt_apply(const wf_opt *opt, uint64_t updates, uint64_t n, float *w, const float *g,
                   float *const slots[])
 {
     double values[WF_MAX_OPTIONS];
 
-    wf_assert(updates > 0);
-    memcpy(values, opt->values, sizeof values);
-    values[0] = wf_opt_rate(opt, updates);
-    if (opt->divisor > 0)
-        values[0] /= opt->divisor;
+    wf_opt_options(opt, updates, values);
     opt->rule->update(values, updates, n, w, g, slots);
 }

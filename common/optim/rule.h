@@ -131,6 +131,9 @@ const char *wf_opt_slot_name(const wf_opt *opt, uint32_t i);
 /* What every element of a new slot holds. */
 float wf_opt_slot_initial(const wf_opt *opt, uint32_t i);
 
+/* The options of the rule for that very update, as its `update` wants them. */
+void wf_opt_options(const wf_opt *opt, uint64_t updates, double out[WF_MAX_OPTIONS]);
+
 /* Applies one update in a single pass over n elements, any part of a variable (all of it if the
  * rule is `whole`).
  *   updates  how many updates these elements have had, this one counted: 1 for the first. It must
