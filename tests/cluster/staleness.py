@@ -41,8 +41,10 @@ def a_stopped_worker_holds_the_others_who_are_told_for_whom_they_wait(weft):
                 return ps and "which worker/0 waits for (staleness 3)" in ps[0]["waits"]["what"] and ps
             waits = until(held, "a ps says that worker/0 waits")[0]["waits"]
             check(waits["for"] == "worker/1", str(waits))
-            step = steps_of(c)["worker/0"]
+            # What a worker tells of its step is up to a heartbeat old: the first look is two behind.
             until(lambda: held() and held()[0]["waits"]["since_s"] > 2, "two seconds pass")
+            step = steps_of(c)["worker/0"]
+            until(lambda: held() and held()[0]["waits"]["since_s"] > 4, "two more seconds pass")
             check(steps_of(c)["worker/0"] == step, "worker/0 went on")
         finally:
             os.kill(pid, signal.SIGCONT)
