@@ -142,7 +142,8 @@ WF_MUST_USE wf_status wf_plan_start(wf_plan *p, const wf_step_key *key, wf_ready
                                     void *arg, wf_err *err);
 WF_MUST_USE wf_status wf_plan_wait(wf_plan *p, wf_err *err);
 /* Runs that are started from now on use the memory of e's device when e is done: whoever writes
- * weights on a stream of their own records e behind that. For a device that the plan has. */
+ * weights on a stream of their own records e behind that. Errors: WF_USAGE when the plan lacks e's
+ * device; what the device says. */
 WF_MUST_USE wf_status wf_plan_after_event(wf_plan *p, wf_device_event *e, wf_err *err);
 
 /* Looks for NaN and Inf in outputs[n] of the last run (all outputs when outputs is NULL); integers
