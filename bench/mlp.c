@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench/mlp.c - one training step's arithmetic: forward and backward of 784-128-10 with softmax
- * cross-entropy, on one thread: against its matrix products alone; and with an exchange of its
- * gradients for as many bytes of weights, one step ahead, over a bare TCP connection with a process
- * that does nothing else. The latter is what sockets leave of a worker, whoever uses them.
+ * cross-entropy, on one thread: against its matrix products alone; and between reading its records
+ * and an exchange of its gradients for as many bytes of weights, one step ahead, over a bare TCP
+ * connection with a process that does nothing else. The latter is what sockets leave of a worker
+ * that calls them on the thread that computes.
+ *
+ *   bench_mlp [BATCH...]
  *
  * Prints microseconds a step (median of rounds) and GFLOP/s, by batch size.
  */
+#include "common/base/cc.h"
 #include "common/base/clock.h"
 #include "common/base/rng.h"
 #include "common/base/size.h"
@@ -26,7 +30,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { IN = 784, HIDDEN = 128, OUT = 10, ROUNDS = 15, VARIABLES = 4 };
+enum { IN = 784, HIDDEN = 128, OUT = 10, ROUNDS = 15, VARIABLES = 4, RECORDS = 60000 };
 
 static const char *const names[VARIABLES] = {"w1", "b1", "w2", "b2"};
 static const int64_t dims[VARIABLES][2] = {{IN, HIDDEN}, {HIDDEN, 0}, {HIDDEN, OUT}, {OUT, 0}};
@@ -119,6 +123,9 @@ typedef struct work {
     wf_err *err;
     int batch;
     float *x, *h, *w, *o;
+    int64_t *y;
+    uint8_t *records; /* [RECORDS][IN] */
+    uint64_t next;    /* of the records read, in no order */
     int socket;
     struct iovec grads[VARIABLES], weights[VARIABLES];
 } work;
@@ -141,6 +148,24 @@ static void run_products(void *arg)
 }
 
 /* ---- over sockets ---- */
+
+/* One record of bytes as numbers from 0 to 1. */
+WF_MULTIVERSION
+static void scale_record(const uint8_t *restrict from, float *restrict to)
+{
+    for (int i = 0; i < IN; i++)
+        to[i] = (float)from[i] * (1.0f / 255.0f);
+}
+
+static void read_batch(work *k)
+{
+    for (int i = 0; i < k->batch; i++) {
+        uint64_t at = wf_rng_below((wf_rng_key){1, 0}, k->next++, RECORDS);
+
+        scale_record(k->records + at * IN, k->x + (size_t)i * IN);
+        k->y[i] = (int64_t)(at % OUT);
+    }
+}
 
 /* All of it, without sleeping. */
 static void transfer(int fd, const struct iovec parts[], bool sends)
@@ -211,6 +236,7 @@ static void run_with_sockets(void *arg)
 {
     work *k = arg;
 
+    read_batch(k);
     run_plan(k);
     transfer(k->socket, k->weights, false);
     transfer(k->socket, k->grads, true);
@@ -265,17 +291,24 @@ static wf_status bench(int64_t batch, wf_err *err)
     k.plan = plan;
     step = median_us(run_plan, &k, steps);
     k.x = data[0];
+    k.y = data[1];
+    k.records = calloc(RECORDS, IN);
+    if (!k.records)
+        return wf_fail_nomem(err, (size_t)RECORDS * IN);
+    for (size_t i = 0; i < (size_t)RECORDS * IN; i++)
+        k.records[i] = (uint8_t)(i * 31);
     k.h = calloc((size_t)batch * HIDDEN, sizeof(float));
     k.o = calloc((size_t)batch * OUT, sizeof(float));
     k.w = data[2];
     gemm = median_us(run_products, &k, steps);
     exchanged = with_sockets(&k, data, steps);
     printf("batch %4d  step %7.1f us  %6.1f GFLOP/s   products alone %7.1f us  %6.1f GFLOP/s   "
-           "with sockets %7.1f us   arena %zu KiB\n",
+           "records and sockets %7.1f us   arena %zu KiB\n",
            (int)batch, step, flops / step / 1e3, gemm, flops / gemm / 1e3, exchanged,
            wf_plan_memory(plan).arena_bytes / 1024);
     for (uint32_t i = 0; i < wf_plan_n_inputs(plan); i++)
         free(data[i]);
+    free(k.records);
     free(k.h);
     free(k.o);
     wf_plan_free(&plan);
@@ -283,18 +316,27 @@ static wf_status bench(int64_t batch, wf_err *err)
     return WF_OK;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    static const int64_t batches[] = {32, 128, 512};
+    static char *const usual[] = {"32", "128", "512"};
+    char *const *batches = argc > 1 ? argv + 1 : usual;
+    int n = argc > 1 ? argc - 1 : (int)WF_COUNT(usual);
     wf_err err;
 
     wf_flush_subnormals(); /* as the processes that train */
     openblas_set_num_threads(1);
     printf("%s\n", openblas_get_config());
-    for (size_t i = 0; i < sizeof batches / sizeof batches[0]; i++)
-        if (bench(batches[i], &err) != WF_OK) {
+    for (int i = 0; i < n; i++) {
+        long batch = strtol(batches[i], NULL, 10);
+
+        if (batch < 1 || batch > RECORDS) {
+            fprintf(stderr, "a batch has 1 to %d records, not \"%s\"\n", RECORDS, batches[i]);
+            return 2;
+        }
+        if (bench(batch, &err) != WF_OK) {
             fprintf(stderr, "%s; %s\n", err.what, err.hint);
             return 1;
         }
+    }
     return 0;
 }
