@@ -98,7 +98,7 @@ typedef struct wf_device_rows {
     const wf_device *device;
     const wf_kernel *const *files; /* [n_files]: lists of rows, each ended by one without op */
     size_t n_files;
-    wf_update_fn *update; /* update.h; NULL: the device has none */
+    const wf_device_updates *updates; /* update.h; NULL: the device has none */
 } wf_device_rows;
 
 /* Makes a device known by its name; rows are borrowed for the rest of the process. The cpu is known

@@ -33,11 +33,11 @@ static const wf_device_rows *rows_of(const wf_device *device)
     return NULL;
 }
 
-wf_update_fn *wf_device_update(const wf_device *device)
+const wf_device_updates *wf_updates_of(const wf_device *device)
 {
     const wf_device_rows *rows = rows_of(device);
 
-    return rows ? rows->update : NULL;
+    return rows ? rows->updates : NULL;
 }
 
 wf_status wf_device_add(const wf_device_rows *rows, wf_err *err)

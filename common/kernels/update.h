@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/update.h - one update of many variables in memory of a device, by a rule of
- * common/optim. Weights then need not leave the device between steps. */
+/* common/kernels/update.h - what a device does with variables in its memory between two runs of a
+ * plan: an update by a rule of common/optim or a moving average, and the look at gradients before.
+ * Weights then need not leave the device between steps.
+ *
+ * Each function takes many variables in one call, and queues its work on a stream. Segments [n] are
+ * read before it returns; what they point to is memory of the device, and no array overlaps another
+ * that is written. */
 #ifndef WF_KERNELS_UPDATE_H
 #define WF_KERNELS_UPDATE_H
 
@@ -14,22 +19,52 @@
 typedef struct wf_update_segment {
     uint64_t n;                 /* elements; may be 0 */
     float *w;                   /* [n], changed in place */
-    const float *g;             /* [n], overlaps nothing */
+    const float *g;             /* [n] */
     float *slots[WF_MAX_SLOTS]; /* [n] each: those that are present, in the rule's order */
 } wf_update_segment;
 
-/* Queues one update of all segments on the stream, with the same bits as the rule's own update
- * (lamb: norms are summed in another order, so that a weight differs by at most 1e-5 of the way
- * that it went, and a unit in its last place), and with the same bits each time.
+/* Queues one update of all segments, with the same bits as the rule's own update (lamb: norms are
+ * summed in another order, so that a weight differs by at most 1e-5 of the way that it went, and a
+ * unit in its last place), and with the same bits each time.
  *   options   of the rule: wf_opt_options
  *   updates   how many updates the segments have had, this one counted
- *   segments  [n], read before the function returns; what they point to is of the device
  * Errors: WF_UNSUPPORTED for a rule that the device lacks; what the device says. */
 typedef wf_status wf_update_fn(wf_stream *stream, const wf_rule *rule, const double options[],
                                uint64_t updates, size_t n, const wf_update_segment segments[],
                                wf_err *err);
 
+/* A statistic, or a part of one. */
+typedef struct wf_average_segment {
+    uint64_t n; /* elements; may be 0 */
+    double momentum;
+    float *w;         /* [n], changed in place */
+    const float *now; /* [n], the value of a batch */
+} wf_average_segment;
+
+/* Queues the moving average of each segment, with the bits of wf_statistic_apply. Errors: what the
+ * device says. */
+typedef wf_status wf_average_fn(wf_stream *stream, size_t n, const wf_average_segment segments[],
+                                wf_err *err);
+
+/* A gradient, or a part of one. */
+typedef struct wf_finite_segment {
+    uint64_t n;     /* elements; may be 0 */
+    const float *x; /* [n] */
+    int32_t *bad;   /* [1]; segments may share one */
+} wf_finite_segment;
+
+/* Queues the look at all segments: *bad becomes 1 where any of x is NaN or infinite, and stays as
+ * it is elsewhere. Errors: what the device says. */
+typedef wf_status wf_finite_fn(wf_stream *stream, size_t n, const wf_finite_segment segments[],
+                               wf_err *err);
+
+typedef struct wf_device_updates {
+    wf_update_fn *update;
+    wf_average_fn *average;
+    wf_finite_fn *finite;
+} wf_device_updates;
+
 /* The device's, or NULL: it has none, or is a host, whose memory wf_opt_apply reaches. */
-wf_update_fn *wf_device_update(const wf_device *device);
+const wf_device_updates *wf_updates_of(const wf_device *device);
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/update.c - updates of many variables on a device against those of the host: the same
- * bits for every rule, and for lamb within what update.h says. */
+ * bits for every rule, and for lamb within what update.h says; moving averages, and the look for
+ * what is not finite. */
 #include "common/base/rng.h"
 #include "common/kernels/kernel.h"
 #include "common/optim/rule.h"
+#include "common/optim/statistic.h"
 #include "tests/kit/remote_device.h"
 #include "tests/unit/graph_test.h"
 
@@ -119,7 +121,7 @@ static void update_on(const wf_device *d, const wf_opt *opt)
         double options[WF_MAX_OPTIONS];
 
         wf_opt_options(opt, t, options);
-        assert_ok(wf_device_update(d)(s, opt->rule, options, t, SEGMENTS, of, &err), err);
+        assert_ok(wf_updates_of(d)->update(s, opt->rule, options, t, SEGMENTS, of, &err), err);
     }
     assert_ok(wf_stream_copy(s, WF_COPY_OUT, seen, data, sizeof seen, &err), err);
     assert_ok(wf_stream_wait(s, &err), err);
@@ -193,9 +195,106 @@ static void a_rule_that_the_device_lacks_is_named(void **unused)
 
     (void)unused;
     assert_ok(wf_stream_new(d, &s, &err), err);
-    assert_int_equal(wf_device_update(d)(s, &other, NULL, 1, 0, NULL, &err), WF_UNSUPPORTED);
+    assert_int_equal(wf_updates_of(d)->update(s, &other, NULL, 1, 0, NULL, &err), WF_UNSUPPORTED);
     assert_says(err, "cuda-host:0: optimizer other is not there yet");
     wf_stream_free(&s);
+}
+
+static void moving_averages_have_the_bits_of_the_host(void **unused)
+{
+    const wf_device *d = gpu();
+    float *data = wf_device_alloc(d, sizeof seen);
+    wf_average_segment of[SEGMENTS];
+    wf_stream *s = NULL;
+    wf_opt opt;
+    wf_err err;
+
+    (void)unused;
+    assert_non_null(data);
+    lay_out();
+    assert_ok(wf_opt_init(&opt, "sgd", 0, NULL, NULL, &err), err);
+    begin(&opt);
+    for (size_t k = 0; k < SEGMENTS; k++) {
+        double momentum = k % 3 == 0 ? 0.99 : k % 3 == 1 ? 0 : 0.7;
+
+        of[k] =
+            (wf_average_segment){sizes[k], momentum, data + places[k], data + TOTAL + places[k]};
+        wf_statistic_apply(momentum, sizes[k], host[0] + places[k], host[1] + places[k]);
+    }
+    assert_ok(wf_stream_new(d, &s, &err), err);
+    assert_ok(wf_stream_copy(s, WF_COPY_IN, data, before, sizeof before, &err), err);
+    assert_ok(wf_updates_of(d)->average(s, SEGMENTS, of, &err), err);
+    assert_ok(wf_stream_copy(s, WF_COPY_OUT, seen, data, sizeof seen, &err), err);
+    assert_ok(wf_stream_wait(s, &err), err);
+    assert_memory_equal(seen, host, sizeof seen);
+    wf_stream_free(&s);
+    wf_device_free(d, data);
+}
+
+/* What the device says of `before` with `value` put at element `at` of segment k, and of segment
+ * k + 1 again; each segment has a word of its own, which held `first`. */
+static void look_at(float value, size_t k, uint64_t at, int32_t first, int32_t out[SEGMENTS])
+{
+    const wf_device *d = gpu();
+    float *data = wf_device_alloc(d, sizeof before[0]);
+    int32_t *bad = wf_device_alloc(d, SEGMENTS * sizeof *bad);
+    wf_finite_segment of[SEGMENTS];
+    wf_stream *s = NULL;
+    wf_err err;
+
+    assert_true(data && bad);
+    for (size_t i = 0; i < SEGMENTS; i++) {
+        of[i] = (wf_finite_segment){sizes[i], data + places[i], bad + i};
+        out[i] = first;
+    }
+    before[0][places[k] + at] = before[0][places[k + 1]] = value;
+    assert_ok(wf_stream_new(d, &s, &err), err);
+    assert_ok(wf_stream_copy(s, WF_COPY_IN, data, before[0], sizeof before[0], &err), err);
+    assert_ok(wf_stream_copy(s, WF_COPY_IN, bad, out, SEGMENTS * sizeof *bad, &err), err);
+    assert_ok(wf_updates_of(d)->finite(s, SEGMENTS, of, &err), err);
+    assert_ok(wf_stream_copy(s, WF_COPY_OUT, out, bad, SEGMENTS * sizeof *bad, &err), err);
+    assert_ok(wf_stream_wait(s, &err), err);
+    wf_stream_free(&s);
+    wf_device_free(d, data);
+    wf_device_free(d, bad);
+}
+
+/* Segment 7 has five pieces, and 90 a last one of a single element; between segments lie bad
+ * numbers that are nobody's. */
+static void what_is_not_finite_is_found(void **unused)
+{
+    static const struct {
+        float value;
+        size_t segment;
+        uint64_t at;
+        bool bad;
+    } cases[] = {{NAN, 7, 5000, true},         {-NAN, 0, 0, true},
+                 {INFINITY, 90, 1024, true},   {-INFINITY, 70, 511, true},
+                 {3.4028235e38F, 7, 3, false}, {-3.4028235e38F, 90, 0, false},
+                 {1e-45F, 11, 2, false}};
+    int32_t out[SEGMENTS];
+    wf_opt opt;
+    wf_err err;
+
+    (void)unused;
+    assert_ok(wf_opt_init(&opt, "sgd", 0, NULL, NULL, &err), err);
+    lay_out();
+    for (size_t c = 0; c < WF_COUNT(cases); c++) {
+        size_t k = cases[c].segment;
+
+        begin(&opt);
+        for (size_t i = 0; i < SEGMENTS; i++)
+            before[0][places[i] + sizes[i]] = NAN;
+        before[0][0] = NAN;
+        look_at(cases[c].value, k, cases[c].at, 0, out);
+        for (size_t i = 0; i < SEGMENTS; i++)
+            if (out[i] != ((i == k || i == k + 1) && sizes[i] > 0 && cases[c].bad))
+                fail_msg("case %zu, segment %zu: %d", c, i, out[i]);
+    }
+    begin(&opt);
+    look_at(0, 0, 0, 5, out); /* a word stays as it is */
+    for (size_t i = 0; i < SEGMENTS; i++)
+        assert_int_equal(out[i], 5);
 }
 
 static void other_devices_have_none(void **unused)
@@ -205,8 +304,8 @@ static void other_devices_have_none(void **unused)
 
     (void)unused;
     assert_ok(test_device_called("cpu-remote", &d, &err), err);
-    assert_null(wf_device_update(d));
-    assert_null(wf_device_update(&wf_cpu));
+    assert_null(wf_updates_of(d));
+    assert_null(wf_updates_of(&wf_cpu));
 }
 
 int main(void)
@@ -215,6 +314,8 @@ int main(void)
         cmocka_unit_test(a_device_updates_as_the_host_does),
         cmocka_unit_test(every_rule_is_tried),
         cmocka_unit_test(a_rule_that_the_device_lacks_is_named),
+        cmocka_unit_test(moving_averages_have_the_bits_of_the_host),
+        cmocka_unit_test(what_is_not_finite_is_found),
         cmocka_unit_test(other_devices_have_none),
     };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cuda/rows.h - the kernels of all files that meson.build names, and updates of
- * weights. */
+/* common/kernels/cuda/rows.h - the kernels of all files that meson.build names, and what is done to
+ * variables (update.h). */
 #ifndef WF_KERNELS_CUDA_ROWS_H
 #define WF_KERNELS_CUDA_ROWS_H
 
@@ -8,6 +8,9 @@
 
 extern const wf_kernel *const wf_cuda_files[]; /* [wf_cuda_n_files] */
 extern const size_t wf_cuda_n_files;
-wf_update_fn wf_cuda_update; /* train/update.cu */
+wf_update_fn wf_cuda_update;   /* train/update.cu */
+wf_average_fn wf_cuda_average; /* train/average.cu */
+wf_finite_fn wf_cuda_finite;   /* train/finite.cu */
+extern const wf_device_updates wf_cuda_updates;
 
 #endif

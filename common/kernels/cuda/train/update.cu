@@ -2,11 +2,8 @@
 /* common/kernels/cuda/train/update.cu - updates of weights by the formulas of common/optim, element
  * by element as the host's. The build keeps nvcc from joining products and sums in this file, so
  * that both have the same bits.
- *
- * Variables of a group go into one launch: their places are arguments of the kernel, and blocks
- * take pieces of them in turn.
  */
-#include "common/kernels/cuda/code.h"
+#include "common/kernels/cuda/train/pieces.h"
 
 extern "C" {
 #include "common/kernels/cuda/rows.h"
@@ -29,14 +26,9 @@ extern "C" {
 namespace
 {
 
-enum { MOST = 48 /* segments, within the 4 KiB of a kernel's arguments */, PIECE = 4 * WF_BLOCK };
+enum { MOST = 48 };
 
-struct group {
-    wf_update_segment of[MOST];
-    int64_t first[MOST]; /* the number of each segment's first piece: rising */
-    int64_t pieces;
-    int n;
-};
+typedef wf_pieces<wf_update_segment, MOST> group;
 
 /* ---- rules: each has its scalars, and updates element i ---- */
 
@@ -135,17 +127,11 @@ struct sgd {
 template <class F> __global__ void update_pieces(const __grid_constant__ group all, F f)
 {
     for (int64_t piece = blockIdx.x; piece < all.pieces; piece += gridDim.x) {
-        int k = 0;
-
-        for (int step = 32; step > 0; step /= 2)
-            if (k + step < all.n && all.first[k + step] <= piece)
-                k += step;
-
+        const int k = wf_segment_of(all, piece);
         const wf_update_segment &v = all.of[k];
-        const int64_t from = (piece - all.first[k]) * PIECE;
-        const int64_t to = WF_MIN(from + PIECE, static_cast<int64_t>(v.n));
+        const wf_stretch s = wf_stretch_of(all, k, piece);
 
-        for (int64_t i = from + threadIdx.x; i < to; i += blockDim.x)
+        for (int64_t i = s.from + threadIdx.x; i < s.to; i += blockDim.x)
             f(v.w + i, v.g[i], v.slots, i);
     }
 }
@@ -173,20 +159,6 @@ __global__ void update_whole(const __grid_constant__ group all, wf_lamb s, doubl
         v.w[i] -= far * wf_lamb_step(s, v.slots[0][i], v.slots[1][i]);
 }
 
-/* Takes segments, at most MOST that are not empty, from *at on. */
-group next_group(size_t n, const wf_update_segment segments[], size_t *at)
-{
-    group all = {};
-
-    for (; *at < n && all.n < MOST; ++*at)
-        if (segments[*at].n > 0) {
-            all.of[all.n] = segments[*at];
-            all.first[all.n++] = all.pieces;
-            all.pieces += static_cast<int64_t>((segments[*at].n + PIECE - 1) / PIECE);
-        }
-    return all;
-}
-
 /* What a call is given. */
 struct call {
     wf_run run;
@@ -198,7 +170,7 @@ struct call {
 template <class F> wf_status each(const call &c, F f)
 {
     for (size_t at = 0; at < c.n;) {
-        const group all = next_group(c.n, c.segments, &at);
+        const group all = wf_next_pieces<wf_update_segment, MOST>(c.n, c.segments, &at);
 
         if (all.n > 0)
             WF_TRY(wf_launch(&c.run, "an update", update_pieces<F>,
@@ -210,7 +182,7 @@ template <class F> wf_status each(const call &c, F f)
 wf_status each_whole(const call &c, wf_lamb s, double rate)
 {
     for (size_t at = 0; at < c.n;) {
-        const group all = next_group(c.n, c.segments, &at);
+        const group all = wf_next_pieces<wf_update_segment, MOST>(c.n, c.segments, &at);
 
         if (all.n > 0)
             WF_TRY(wf_launch_meeting(&c.run, "an update", update_whole,
@@ -246,11 +218,9 @@ wf_status wf_cuda_update(wf_stream *stream, const wf_rule *rule, const double op
                          uint64_t updates, size_t n, const wf_update_segment segments[],
                          wf_err *err)
 {
-    call c = {{}, n, segments, err};
+    const call c = {wf_run_on(stream), n, segments, err};
     const auto is = [&](const char *name) { return strcmp(rule->name, name) == 0; };
 
-    c.run.device = stream->device;
-    c.run.stream = stream;
     if (is("adadelta"))
         return each(c, adadelta{wf_adadelta_scalars(options, updates)});
     if (is("adagrad"))
