@@ -9,14 +9,38 @@
 
 static const wf_exchange_kind *const kinds[] = {&wf_exchange_local, &wf_exchange_ps};
 
-wf_status wf_exchange_open(const wf_exchange_conf *conf, wf_exchange **out, wf_err *err)
+static const wf_exchange_kind *find_kind(const Weft__Start *start)
 {
     for (size_t i = 0; i < WF_COUNT(kinds); i++)
-        if (strcmp(kinds[i]->name, conf->start->strategy) == 0)
-            return kinds[i]->open(conf, out, err);
-    return wf_fail(err, WF_PROTO, "let all tasks run one release of weft",
-                   "a start with the strategy \"%.80s\", which this worker does not know",
-                   conf->start->strategy);
+        if (strcmp(kinds[i]->name, start->strategy) == 0)
+            return kinds[i];
+    return NULL;
+}
+
+wf_status wf_exchange_open(const wf_exchange_conf *conf, wf_exchange **out, wf_err *err)
+{
+    const wf_exchange_kind *kind = find_kind(conf->start);
+
+    if (!kind)
+        return wf_fail(err, WF_PROTO, "let all tasks run one release of weft",
+                       "a start with the strategy \"%.80s\", which this worker does not know",
+                       conf->start->strategy);
+    return kind->open(conf, out, err);
+}
+
+const wf_device *wf_exchange_home(const Weft__Start *start, const wf_device *device,
+                                  uint32_t variable)
+{
+    const wf_exchange_kind *kind = find_kind(start);
+
+    return device && kind && kind->home ? kind->home(start, device, variable) : &wf_cpu;
+}
+
+size_t wf_exchange_device_bytes(const Weft__Start *start, const wf_device *device)
+{
+    const wf_exchange_kind *kind = find_kind(start);
+
+    return device && kind && kind->device_bytes ? kind->device_bytes(start, device) : 0;
 }
 
 void wf_exchange_free(wf_exchange **x)

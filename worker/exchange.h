@@ -8,6 +8,9 @@
  * changes, is the same in all sets. Gradient buffers belong to the exchange: a kernel writes
  * straight into one, and none is written again while anybody still reads it.
  *
+ * Weights and gradients are memory of the host, or of the worker's device where the variables live
+ * on it: wf_exchange_home says which, also before an exchange is open, for plans are made then.
+ *
  * Steps are numbered from 1 and end in their order. A step is acknowledged once the variables hold
  * all its pushes: a checkpoint that is taken then has them.
  *
@@ -25,6 +28,8 @@
 #include "common/base/disk.h"
 #include "common/base/status.h"
 #include "common/kernels/pool.h"
+#include "common/kernels/update.h"
+#include "common/tensor/device.h"
 #include "common/wire/control.pb-c.h"
 #include "common/wire/net.h"
 #include "common/wire/waiting.h"
@@ -38,6 +43,12 @@ enum { WF_KIND_TRAINABLE = 1, WF_KIND_STATISTIC = 2, WF_KIND_FROZEN = 3 };
 
 typedef struct wf_exchange wf_exchange;
 
+/* What a worker has for variables beside the memory of the host; all NULL: nothing. */
+typedef struct wf_exchange_place {
+    const wf_device *device; /* its first, if that updates variables */
+    const wf_device_updates *updates;
+} wf_exchange_place;
+
 typedef struct wf_exchange_conf {
     const Weft__Start *start; /* variables, slices, optimizer, and where first values are */
     wf_net *net;
@@ -49,6 +60,7 @@ typedef struct wf_exchange_conf {
     uint64_t incarnation; /* this worker's */
     wf_disk *disk;
     wf_pool *pool; /* for updates; NULL: the caller's thread alone */
+    wf_exchange_place place;
 } wf_exchange_conf;
 
 /* Something that a worker waits for an exchange to bring. */
@@ -108,12 +120,17 @@ struct wf_exchange {
     /* What pushes have come to since the last report, and would have as float32: numbers alone. */
     uint64_t pushed_bytes, plain_bytes;
     wf_exchange_save saving;
+    wf_device_event *written; /* what reads weights in memory of a device begins behind it, and what
+                               * writes gradients there; NULL: none lie there */
 };
 
 /* One way to exchange variables, by the name that a job's `strategy` gives it. */
 typedef struct wf_exchange_kind {
     const char *name;
     wf_status (*open)(const wf_exchange_conf *conf, wf_exchange **out, wf_err *err);
+    /* As wf_exchange_home, of a device that is not NULL; NULL: all variables are the host's. */
+    const wf_device *(*home)(const Weft__Start *start, const wf_device *device, uint32_t variable);
+    size_t (*device_bytes)(const Weft__Start *start, const wf_device *device);
 } wf_exchange_kind;
 
 extern const wf_exchange_kind wf_exchange_local, wf_exchange_ps;
@@ -125,6 +142,12 @@ extern const wf_exchange_kind wf_exchange_local, wf_exchange_ps;
 WF_MUST_USE wf_status wf_exchange_open(const wf_exchange_conf *conf, wf_exchange **out,
                                        wf_err *err);
 void wf_exchange_free(wf_exchange **x);
+/* Whose memory the weights and gradients of a variable are, in a worker with that place: the
+ * device's, or the host's (wf_cpu). */
+const wf_device *wf_exchange_home(const Weft__Start *start, const wf_device *device,
+                                  uint32_t variable);
+/* The bytes of the device that variables will take when an exchange is opened. */
+size_t wf_exchange_device_bytes(const Weft__Start *start, const wf_device *device);
 
 /* A link to `peer` is fresh: what it may have missed is sent again. */
 WF_MUST_USE wf_status wf_exchange_on_up(wf_exchange *x, const wf_peer *peer, wf_err *err);
@@ -146,16 +169,16 @@ WF_MUST_USE wf_status wf_exchange_want(wf_exchange *x, int set, uint32_t step, w
 void wf_exchange_drop(wf_exchange *x, int set);
 /* Whether a set holds all weights that it was asked for. */
 bool wf_exchange_ready(const wf_exchange *x, int set);
-/* A variable's weights in a set that is ready, [count] f32 (of a table: the rows that were named);
- * valid until the next wf_exchange_want of the set, and no longer than until the next
- * wf_exchange_end_step. */
+/* A variable's weights in a set that is ready, [count] f32 (of a table: the rows that were named),
+ * in memory of its home, there behind x->written; valid until the next wf_exchange_want of the set,
+ * and no longer than until the next wf_exchange_end_step. */
 const float *wf_exchange_weights(const wf_exchange *x, int set, uint32_t variable);
 
 /* Begins a step, whose gradients are means over so many records: where workers make steps together
  * they are weighted by it. */
 void wf_exchange_begin_step(wf_exchange *x, uint32_t step, uint32_t records);
 /* A buffer for the gradient of a variable at `step`, [count] f32 (of a table: as many rows as the
- * start says that a step names at most), to be written and then pushed.
+ * start says that a step names at most) in memory of its home, to be written and then pushed.
  * NULL when there is no memory. */
 float *wf_exchange_gradient(wf_exchange *x, uint32_t step, uint32_t variable);
 /* The gradient of a variable at `step` is final: it may leave at once. A batch's statistic is given
@@ -164,7 +187,7 @@ WF_MUST_USE wf_status wf_exchange_push(wf_exchange *x, uint32_t step, uint32_t v
                                        wf_err *err);
 /* Drops a step, none of whose gradients was pushed. wf_exchange_end_step follows. */
 WF_MUST_USE wf_status wf_exchange_drop_step(wf_exchange *x, uint32_t step, wf_err *err);
-/* All gradients of the step are pushed. */
+/* All gradients of the step are pushed; those in memory of a device are there. */
 WF_MUST_USE wf_status wf_exchange_end_step(wf_exchange *x, uint32_t step, wf_err *err);
 /* Steps begun and not acknowledged. */
 uint32_t wf_exchange_in_flight(const wf_exchange *x);

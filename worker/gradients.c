@@ -11,9 +11,9 @@ enum { BLOCK = 1 << 16, LANES = 16 };
 
 typedef struct variable {
     int64_t count;
-    bool clipped, waits; /* waits: its gradient is whole and has not left */
-    float *push;         /* of the step in hand */
-    float *batch;        /* [count], made when a step has several batches */
+    bool clipped, apart, waits; /* waits: its gradient is whole and has not left */
+    float *push;                /* of the step in hand */
+    float *batch;               /* [count], made when a step has several batches */
 } variable;
 
 struct wf_gradients {
@@ -49,7 +49,9 @@ wf_status wf_gradients_new(const wf_opt *opt, const wf_gradients_variable variab
     g->global_clipnorm = opt->shared[WF_OPT_GLOBAL_CLIPNORM];
     g->variables = calloc(n + 1, sizeof *g->variables);
     for (uint32_t i = 0; g->variables && i < n; i++) {
-        g->variables[i] = (variable){variables[i].count, variables[i].clipped, false, NULL, NULL};
+        g->variables[i] = (variable){.count = variables[i].count,
+                                     .clipped = variables[i].clipped,
+                                     .apart = variables[i].apart};
         most = WF_MAX(most, variables[i].count);
     }
     g->sums = calloc((size_t)(most / BLOCK) + 1, sizeof *g->sums);
@@ -86,6 +88,7 @@ float *wf_gradients_into(wf_gradients *g, uint32_t i, float *push)
 {
     variable *v = &g->variables[i];
 
+    wf_assert(!v->apart || (g->first && g->last));
     v->push = push;
     v->waits = false;
     if (g->first && g->last)
@@ -219,7 +222,7 @@ bool wf_gradients_take(wf_gradients *g, uint32_t i)
         over(g, v, add_batch, (double)g->weight);
     if (!g->last)
         return false;
-    if (v->clipped)
+    if (v->clipped && !v->apart)
         clip(g, v);
     v->waits = g->checked || (v->clipped && g->global_clipnorm > 0);
     return !v->waits;
@@ -228,7 +231,7 @@ bool wf_gradients_take(wf_gradients *g, uint32_t i)
 bool wf_gradients_finite(const wf_gradients *g)
 {
     for (uint32_t i = 0; i < g->n; i++)
-        if (g->variables[i].waits &&
+        if (g->variables[i].waits && !g->variables[i].apart &&
             !wf_all_finite(g->variables[i].push, (size_t)g->variables[i].count))
             return false;
     return true;

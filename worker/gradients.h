@@ -25,6 +25,8 @@ typedef struct wf_gradients wf_gradients;
 typedef struct wf_gradients_variable {
     int64_t count; /* elements, f32 */
     bool clipped;  /* trainable; a statistic is not */
+    bool apart;    /* it is memory of a device: nothing is done to it here but to let it leave, and
+                    * the job asks for nothing else */
 } wf_gradients_variable;
 
 /* Batches to a step, from an optimizer's options: at least 1. */
@@ -46,7 +48,7 @@ float *wf_gradients_into(wf_gradients *g, uint32_t variable, float *push);
 /* The gradient of a variable is written. True when `push` now holds the step's gradient, which may
  * leave; otherwise a later batch or wf_gradients_end completes it. */
 bool wf_gradients_take(wf_gradients *g, uint32_t variable);
-/* Whether all gradients that have not left are finite. */
+/* Whether all gradients that have not left are finite, but for those on a device. */
 bool wf_gradients_finite(const wf_gradients *g);
 /* The step's last batch is done. Calls `leave` for each variable that did not leave before. */
 WF_MUST_USE wf_status wf_gradients_end(wf_gradients *g,

@@ -135,7 +135,8 @@ static wf_status open_exchange(wf_worker *w, wf_err *err)
                                                 .checksums = w->job.checksums,
                                                 .incarnation = w->conf.incarnation,
                                                 .disk = w->conf.disk,
-                                                .pool = w->conf.pool},
+                                                .pool = w->conf.pool,
+                                                .place = w->job.place},
                             &w->exchange, err);
 }
 

@@ -51,6 +51,20 @@ static wf_status new_reader(const wf_side_spec *spec, const wf_job_data *from, w
         out, err);
 }
 
+/* Names the variables that live on the device. */
+static wf_status find_resident(wf_side *s, wf_err *err)
+{
+    const Weft__Start *start = s->spec.start;
+
+    s->resident = calloc(start->n_variables + 1, sizeof(*s->resident));
+    if (!s->resident)
+        return wf_fail_nomem(err, start->n_variables * sizeof(*s->resident));
+    for (uint32_t i = 0; i < start->n_variables; i++)
+        if (!wf_exchange_home(start, s->spec.place, i)->is_host)
+            s->resident[s->n_resident++] = start->variables[i]->name;
+    return WF_OK;
+}
+
 static wf_status open_side(wf_side *s, const wf_side_spec *spec, wf_arena *a, wf_err *err)
 {
     wf_job_data data;
@@ -61,6 +75,7 @@ static wf_status open_side(wf_side *s, const wf_side_spec *spec, wf_arena *a, wf
     if (spec->learnt)
         WF_TRY(wf_job_data_give(&data, spec->learnt, err));
     s->batch = data.batch;
+    WF_TRY(find_resident(s, err));
     WF_TRY(wf_onnx_decode(spec->graph->data, spec->graph->len, NULL, &s->graph, err));
     WF_TRY(check_devices(s, err));
     WF_TRY(wf_job_data_open(&data, s->graph, &s->data, err));
@@ -161,6 +176,7 @@ void wf_side_close(wf_side *s)
     wf_data_reader_free(&s->reader);
     wf_dataset_free(&s->data);
     wf_graph_free(&s->graph);
+    free(s->resident);
     free(s->inputs);
     free(s->outputs);
     *s = (wf_side){0};
@@ -191,6 +207,8 @@ static wf_status plan_for(wf_side *s, uint64_t records, bool measure_only, wf_pl
                                .n_devices = s->spec.n_devices - 1,
                                .pool = s->spec.pool,
                                .shapes = shapes,
+                               .n_resident = s->n_resident,
+                               .resident = s->resident,
                                .measure_only = measure_only,
                                .bf16 = s->spec.start->bf16};
     wf_status rc = WF_OK;
@@ -208,8 +226,9 @@ static wf_status plan_for(wf_side *s, uint64_t records, bool measure_only, wf_pl
 static bool fits(wf_side *s, uint64_t records)
 {
     wf_plan *p = NULL;
-    bool fits = plan_for(s, records, true, &p, NULL) == WF_OK &&
-                wf_plan_memory(p).device_bytes <= wf_device_memory_left(s->spec.devices[0]);
+    bool fits =
+        plan_for(s, records, true, &p, NULL) == WF_OK &&
+        wf_plan_memory(p).device_bytes + s->apart <= wf_device_memory_left(s->spec.devices[0]);
 
     wf_plan_free(&p);
     return fits;
@@ -292,8 +311,8 @@ const void *wf_side_input(const wf_side *s, uint32_t i, const wf_exchange *x, in
                                      : wf_exchange_weights(x, set, (uint32_t)s->inputs[i].variable);
 }
 
-void wf_side_bind(const wf_side *s, wf_plan *p, const wf_exchange *x, int set,
-                  const wf_batch *batch)
+wf_status wf_side_bind(const wf_side *s, wf_plan *p, const wf_exchange *x, int set,
+                       const wf_batch *batch, wf_err *err)
 {
     for (uint32_t i = 0; i < s->n_inputs; i++) {
         const void *data = wf_side_input(s, i, x, set, batch);
@@ -301,6 +320,7 @@ void wf_side_bind(const wf_side *s, wf_plan *p, const wf_exchange *x, int set,
         if (data)
             wf_plan_bind_input(p, i, data);
     }
+    return x->written ? wf_plan_after_event(p, x->written, err) : WF_OK;
 }
 
 wf_status wf_side_measure(const wf_side *s, const wf_plan *p, uint64_t n, wf_measure m[],

@@ -19,6 +19,7 @@ typedef struct wf_side_spec {
     const Weft__Start *start;        /* of the job in hand */
     const wf_device *const *devices; /* [n_devices] of the plans */
     size_t n_devices;
+    const wf_device *place; /* for variables (wf_exchange_place); NULL: the host's memory alone */
     wf_pool *pool;
     const ProtobufCBinaryData *graph, *ids; /* ids: of tables; empty: there are none */
     Weft__TableUse *const *uses;            /* [n_uses] */
@@ -45,6 +46,9 @@ typedef struct wf_side {
     wf_data_reader *reader;         /* NULL: this side is not open */
     wf_side_port *inputs, *outputs; /* the ports of every plan of the graph */
     uint32_t n_inputs, n_outputs;
+    const char **resident; /* [n_resident]: variables that live on the device */
+    size_t n_resident;
+    size_t apart; /* bytes of the device that variables are still to take of it */
     wf_plans plans;
     wf_tables tables;
     const wf_named_rows *rows; /* of the batch in hand, where there are tables: borrowed */
@@ -61,13 +65,13 @@ void wf_side_close(wf_side *s);
 WF_MUST_USE wf_status wf_side_renew(wf_side *s, const Weft__Round *round, wf_err *err);
 /* Lends the plan for so many records, until the next call. */
 WF_MUST_USE wf_status wf_side_plan(wf_side *s, uint64_t records, wf_plan **out, wf_err *err);
-/* What input i of a plan is bound to: of a batch, or the weights in a set of the exchange's; NULL:
- * the graph holds its content. */
+/* What input i of a plan is bound to: of a batch, or the weights in a set of the exchange's, in
+ * memory of the port's device; NULL: the graph holds its content. */
 const void *wf_side_input(const wf_side *s, uint32_t i, const wf_exchange *x, int set,
                           const wf_batch *batch);
-/* Gives a plan its inputs. */
-void wf_side_bind(const wf_side *s, wf_plan *p, const wf_exchange *x, int set,
-                  const wf_batch *batch);
+/* Gives a plan its inputs; its next run begins when they are there. Errors: what a device says. */
+WF_MUST_USE wf_status wf_side_bind(const wf_side *s, wf_plan *p, const wf_exchange *x, int set,
+                                   const wf_batch *batch, wf_err *err);
 /* Adds the results of a batch of n records to the measures m [WF_MEASURES_MOST]; sets *used to how
  * many are in use. The first is the loss. */
 WF_MUST_USE wf_status wf_side_measure(const wf_side *s, const wf_plan *p, uint64_t n,

@@ -9,6 +9,7 @@
 #include "common/log/log.h"
 #include "common/session/rule.h"
 #include "worker/diagnosis.h"
+#include "worker/finite.h"
 #include "worker/gradients.h"
 #include "worker/side.h"
 
@@ -33,10 +34,12 @@ struct wf_trainer {
     wf_trainer_conf conf;
     eval_opening opening;
     const wf_device *devices[1 + WF_PLAN_DEVICES]; /* [conf.n_devices], of all plans */
+    wf_exchange_place place;                       /* of variables */
     const Weft__Start *start;                      /* of the job in hand; NULL: none */
     wf_side train, eval;
     wf_learnt_list learnt; /* of the training data */
     wf_gradients *gradients;
+    wf_finite *finite; /* of gradients on a device; NULL: there are none */
     struct batch_ahead {
         uint32_t step;         /* 0: none */
         const wf_batch *batch; /* NULL: it could not be read, */
@@ -63,6 +66,8 @@ static wf_status find_devices(wf_trainer *t, wf_err *err)
         return wf_fail(err, WF_UNSUPPORTED, NULL, "more than %zu devices", WF_COUNT(t->devices));
     for (size_t i = 0; i < t->conf.n_devices; i++)
         WF_TRY(wf_device_open(t->conf.devices[i], &t->devices[i], err));
+    t->place.updates = wf_updates_of(t->devices[0]);
+    t->place.device = t->place.updates ? t->devices[0] : NULL;
     return WF_OK;
 }
 
@@ -114,6 +119,7 @@ static void halt(void *arg)
     wf_side_close(&t->eval);
     wf_learnt_close(&t->learnt);
     wf_gradients_free(&t->gradients);
+    wf_finite_free(&t->finite);
     t->start = NULL;
     t->begun = NOTHING;
 }
@@ -139,6 +145,7 @@ static wf_status open_eval(wf_trainer *t, wf_err *err)
         &(wf_side_spec){.start = t->start,
                         .devices = t->devices,
                         .n_devices = t->conf.n_devices,
+                        .place = t->place.device,
                         .pool = t->conf.pool,
                         .graph = &t->start->eval_graph,
                         .ids = &t->start->eval_ids,
@@ -173,15 +180,18 @@ static wf_status begin_opening(wf_trainer *t, wf_err *err)
 static wf_status begin_gradients(wf_trainer *t, const Weft__Start *start, wf_err *err)
 {
     wf_gradients_variable *rows = calloc(start->n_variables + 1, sizeof *rows);
+    bool any_apart = false;
     wf_opt opt;
     wf_status rc;
 
     if (!rows)
         return wf_fail_nomem(err, start->n_variables * sizeof *rows);
-    for (size_t i = 0; i < start->n_variables; i++) {
+    for (uint32_t i = 0; i < start->n_variables; i++) {
         const Weft__Variable *v = start->variables[i];
 
-        rows[i] = (wf_gradients_variable){1, v->kind == WF_VAR_TRAINABLE};
+        rows[i] = (wf_gradients_variable){1, v->kind == WF_VAR_TRAINABLE,
+                                          !wf_exchange_home(start, t->place.device, i)->is_host};
+        any_apart |= rows[i].apart;
         for (size_t k = 0; k < v->n_dims; k++)
             rows[i].count *= k == 0 && v->rows_most ? (int64_t)v->rows_most : v->dims[k];
     }
@@ -191,6 +201,8 @@ static wf_status begin_gradients(wf_trainer *t, const Weft__Start *start, wf_err
         rc = wf_gradients_new(&opt, rows, (uint32_t)start->n_variables, start->skip_nan,
                               t->conf.pool, &t->gradients, err);
     }
+    if (rc == WF_OK && any_apart)
+        rc = wf_finite_new(t->place.device, t->place.updates, start->n_variables, &t->finite, err);
     free(rows);
     return rc;
 }
@@ -201,8 +213,9 @@ static void warn_of_float32(const wf_trainer *t)
         WF_LOG_WARN("compute.float32", "why=\"this processor has no bfloat16 products\"");
 }
 
-/* The train side, with the files of a round if its data grows. */
-static wf_status open_train(wf_trainer *t, const Weft__Round *round, wf_err *err)
+/* The train side, with the files of a round if its data grows; variables are still to take `apart`
+ * bytes of the device. */
+static wf_status open_train(wf_trainer *t, const Weft__Round *round, size_t apart, wf_err *err)
 {
     const Weft__Start *start = t->start;
     wf_learnt rows[WF_LEARNT_MOST];
@@ -213,6 +226,7 @@ static wf_status open_train(wf_trainer *t, const Weft__Round *round, wf_err *err
                      &(wf_side_spec){.start = start,
                                      .devices = t->devices,
                                      .n_devices = t->conf.n_devices,
+                                     .place = t->place.device,
                                      .pool = t->conf.pool,
                                      .graph = &start->train_graph,
                                      .ids = &start->train_ids,
@@ -225,8 +239,11 @@ static wf_status open_train(wf_trainer *t, const Weft__Round *round, wf_err *err
                      err));
     if (!round) /* nothing is learnt of data that grows, and the eval side may be reading this */
         WF_TRY(wf_learnt_keep(rows, wf_dataset_learnt(t->train.data, rows), &t->learnt, err));
-    return wf_side_plan(&t->train, WF_MIN(t->train.batch, wf_dataset_records(t->train.data)),
-                        &first, err);
+    t->train.apart = apart;
+    WF_TRY(wf_side_plan(&t->train, WF_MIN(t->train.batch, wf_dataset_records(t->train.data)),
+                        &first, err));
+    t->train.apart = 0;
+    return WF_OK;
 }
 
 static void tell_records(const wf_trainer *t, wf_worker_job *out)
@@ -245,7 +262,8 @@ static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *o
     trains = !start->train_data->grows || start->round;
     warn_of_float32(t);
     if (trains)
-        WF_TRY(open_train(t, start->train_data->grows ? start->round : NULL, err));
+        WF_TRY(open_train(t, start->train_data->grows ? start->round : NULL,
+                          wf_exchange_device_bytes(start, t->place.device), err));
     WF_TRY(begin_gradients(t, start, err));
     if (start->eval_data)
         WF_TRY(begin_opening(t, err));
@@ -256,6 +274,7 @@ static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *o
         .pipeline = start->pipeline,
         .checksums = t->conf.checksums,
         .tables = start->train_ids.len > 0,
+        .place = t->place,
     };
     if (trains)
         tell_records(t, out);
@@ -267,7 +286,7 @@ static wf_status open_round(void *arg, const Weft__Round *round, wf_worker_job *
 {
     wf_trainer *t = arg;
 
-    WF_TRY(t->train.reader ? wf_side_renew(&t->train, round, err) : open_train(t, round, err));
+    WF_TRY(t->train.reader ? wf_side_renew(&t->train, round, err) : open_train(t, round, 0, err));
     tell_records(t, out);
     return WF_OK;
 }
@@ -389,21 +408,32 @@ static bool output_is_finite(const wf_plan *p, uint32_t i)
     return wf_plan_check_finite(p, 1, &i, &ignored) == WF_OK;
 }
 
+static wf_status give(wf_trainer *t, uint32_t variable, wf_err *err)
+{
+    return wf_gradients_take(t->gradients, variable) ? leave(t, variable, err) : WF_OK;
+}
+
 /* Each gradient is looked at while it is warm, and a bad one never leaves; under `on_nan: skip` all
- * of them are, at the end. */
+ * of them are, at the end. Nobody waits for one that stays on the device, or for a loss: the end of
+ * the run is waited for. */
 static wf_status on_ready(void *arg, uint32_t i, wf_device_event *done, wf_err *err)
 {
     wf_trainer *t = arg;
+    const wf_port *out = wf_plan_output(t->running, i);
     int32_t variable = t->train.outputs[i].variable;
 
+    if (variable < 0)
+        return WF_OK;
+    if (!out->device->is_host) {
+        wf_finite_add(t->finite, i, wf_plan_output_data(t->running, i), (uint64_t)out->elems, done);
+        return give(t, (uint32_t)variable, err);
+    }
     WF_TRY(wf_device_event_wait(done, err));
-    if (variable >= 0 && !t->start->skip_nan && !output_is_finite(t->running, i)) {
+    if (!t->start->skip_nan && !output_is_finite(t->running, i)) {
         t->bad_output = i;
         return wf_fail(err, WF_NUMERIC, NULL, "a gradient is no number");
     }
-    if (variable < 0 || !wf_gradients_take(t->gradients, (uint32_t)variable))
-        return WF_OK;
-    return leave(t, (uint32_t)variable, err);
+    return give(t, (uint32_t)variable, err);
 }
 
 /* A step's measures begin anew, in the memory of the last one. */
@@ -459,13 +489,34 @@ static wf_status next_batch(wf_trainer *t, const wf_batch_id *id, const wf_batch
                    (unsigned long)id->split);
 }
 
+/* Runs the plan, and beside its end the look at gradients that stay on the device. */
+static wf_status run_plan(wf_trainer *t, wf_plan *p, const wf_step_key *key, wf_err *err)
+{
+    wf_status rc, waited;
+
+    if (!t->finite)
+        return wf_plan_run(p, key, on_ready, t, err);
+    wf_finite_begin(t->finite);
+    rc = wf_plan_start(p, key, on_ready, t, err);
+    if (rc == WF_OK)
+        rc = wf_finite_start(t->finite, err);
+    waited = wf_plan_wait(p, rc == WF_OK ? err : NULL);
+    rc = rc == WF_OK ? waited : rc;
+    if (rc != WF_OK)
+        return rc;
+    WF_TRY(wf_finite_wait(t->finite, &t->bad_output, err));
+    return t->bad_output < 0 || t->start->skip_nan
+               ? WF_OK
+               : wf_fail(err, WF_NUMERIC, NULL, "a gradient is no number");
+}
+
 static wf_status run_step(wf_trainer *t, wf_plan *p, const wf_batch_id *id, const wf_batch *batch,
                           wf_err *err)
 {
     wf_step_key key = {t->start->seed, id->epoch, id->split, id->number};
     const wf_train_step *s = &t->step;
 
-    wf_side_bind(&t->train, p, s->exchange, s->set, batch);
+    WF_TRY(wf_side_bind(&t->train, p, s->exchange, s->set, batch, err));
     for (uint32_t i = 0; i < t->train.n_outputs; i++) {
         int32_t variable = t->train.outputs[i].variable;
 
@@ -481,7 +532,7 @@ static wf_status run_step(wf_trainer *t, wf_plan *p, const wf_batch_id *id, cons
     }
     t->running = p;
     t->bad_output = -1;
-    return wf_plan_run(p, &key, on_ready, t, err);
+    return run_plan(t, p, &key, err);
 }
 
 /* The loss or metric that is no number, by the outputs of the last run; -1: none. */
@@ -498,11 +549,8 @@ static int64_t bad_loss(const wf_side *s, const wf_plan *p, const char **label)
     return -1;
 }
 
-static bool holds_nan(const wf_plan *p, uint32_t output)
+static bool any_nan(const wf_port *out, const void *data)
 {
-    const wf_port *out = wf_plan_output(p, output);
-    const void *data = wf_plan_output_data(p, output);
-
     for (int64_t i = 0; i < out->elems; i++)
         if (isnan(out->dtype == WF_F32 ? (double)((const float *)data)[i]
                                        : ((const double *)data)[i]))
@@ -510,8 +558,29 @@ static bool holds_nan(const wf_plan *p, uint32_t output)
     return false;
 }
 
+static wf_status holds_nan(const wf_plan *p, uint32_t output, bool *out, wf_err *err)
+{
+    const wf_port *port = wf_plan_output(p, output);
+    const void *data = wf_plan_output_data(p, output);
+    void *copy;
+    wf_status rc;
+
+    if (port->device->is_host) {
+        *out = any_nan(port, data);
+        return WF_OK;
+    }
+    copy = malloc(port->bytes + 1);
+    if (!copy)
+        return wf_fail_nomem(err, port->bytes);
+    rc = wf_device_read(port->device, copy, data, port->bytes, err);
+    *out = rc == WF_OK && any_nan(port, copy);
+    free(copy);
+    return rc;
+}
+
 /* Says where a bad loss or gradient of the batch in hand came from. The plan is run again, on the
- * same weights and draws, and into memory of its own: what it wrote before may be on its way. */
+ * same weights and draws, and into memory of its own: what it wrote before may be on its way, but
+ * for what stays on the device. */
 static wf_status diagnose(wf_trainer *t, const wf_batch_id *id, const wf_batch *batch, wf_err *err)
 {
     wf_step_key key = {t->start->seed, id->epoch, id->split, id->number};
@@ -528,7 +597,7 @@ static wf_status diagnose(wf_trainer *t, const wf_batch_id *id, const wf_batch *
     int64_t at;
 
     for (uint32_t i = 0; i < t->train.n_outputs; i++)
-        if (t->train.outputs[i].variable >= 0)
+        if (t->train.outputs[i].variable >= 0 && wf_plan_output(p, i)->device->is_host)
             wf_plan_bind_output(p, i, NULL);
     WF_TRY(wf_plan_run(p, &key, NULL, NULL, err));
     at = bad_loss(&t->train, p, &bad.label);
@@ -541,7 +610,7 @@ static wf_status diagnose(wf_trainer *t, const wf_batch_id *id, const wf_batch *
         return wf_fail(err, WF_NUMERIC, "lower the learning rate",
                        "a metric's sum is infinite at step %u", bad.step);
     bad.output = (uint32_t)at;
-    bad.is_nan = holds_nan(p, bad.output);
+    WF_TRY(holds_nan(p, bad.output, &bad.is_nan, err));
     return wf_diagnose(p, &key, &bad, err);
 }
 
@@ -573,8 +642,8 @@ static wf_status run_batch(wf_trainer *t, const wf_batch_id *id, wf_train_result
 /* The gradients of the step leave, or under `on_nan: skip` none of them does. */
 static wf_status end_step(wf_trainer *t, wf_train_result *out, wf_err *err)
 {
-    if (!t->start->skip_nan ||
-        (metrics_are_finite(t->measures, out->n_metrics) && wf_gradients_finite(t->gradients)))
+    if (!t->start->skip_nan || (metrics_are_finite(t->measures, out->n_metrics) &&
+                                t->bad_output < 0 && wf_gradients_finite(t->gradients)))
         return wf_gradients_end(t->gradients, leave, t, err);
     WF_LOG_WARN("worker.step_dropped", "step=%u", t->step.step);
     out->n_metrics = 0; /* a sum with NaN in it says nothing of the others */
@@ -635,10 +704,11 @@ static wf_status evaluate_range(wf_trainer *t, uint64_t end, wf_measure m[], uin
 
         rc = wf_side_plan(s, batch->n, &p, err);
         if (rc == WF_OK) {
-            wf_side_bind(s, p, unit->exchange, unit->set, batch);
+            rc = wf_side_bind(s, p, unit->exchange, unit->set, batch, err);
+        }
+        if (rc == WF_OK)
             rc =
                 wf_plan_run(p, &(wf_step_key){t->start->seed, 0, 0, batch->index}, NULL, NULL, err);
-        }
         if (rc == WF_OK)
             rc = wf_side_measure(s, p, batch->n, m, n, err);
         s->rows_batch++;

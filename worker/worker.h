@@ -42,6 +42,7 @@ typedef struct wf_worker_job {
     uint32_t pipeline;
     bool checksums;
     bool tables; /* the rows that a step or a unit takes are to be named */
+    wf_exchange_place place;
 } wf_worker_job;
 
 /* The records of one step: positions [begin, end) of the epoch's order; `number` counts the split's

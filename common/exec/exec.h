@@ -93,7 +93,8 @@ typedef struct wf_step_key {
 
 /* Called on the running thread as soon as the work that makes output `i` final is queued: no kernel
  * writes it later in this run. Its content is there when `done` is, which the plan owns, and which
- * a plan for the cpu hands over done. A failure ends the run with it. */
+ * a plan for the cpu hands over done. Resident outputs become final on one stream, in the order of
+ * their calls: the event of one stands for those before it. A failure ends the run with it. */
 typedef wf_status wf_ready_fn(void *arg, uint32_t i, wf_device_event *done, wf_err *err);
 
 /* A limit for a graph from an unknown hand: 1 GiB and 1024 times the bytes that it was given (its

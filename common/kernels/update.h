@@ -25,7 +25,8 @@ typedef struct wf_update_segment {
 
 /* Queues one update of all segments, with the same bits as the rule's own update (lamb: norms are
  * summed in another order, so that a weight differs by at most 1e-5 of the way that it went, and a
- * unit in its last place), and with the same bits each time.
+ * unit in its last place), and with the same bits each time. The host's are those of a thread that
+ * flushes subnormal numbers, as each of weft's programs does (common/base/subnormal.h).
  *   options   of the rule: wf_opt_options
  *   updates   how many updates the segments have had, this one counted
  * Errors: WF_UNSUPPORTED for a rule that the device lacks; what the device says. */

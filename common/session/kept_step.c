@@ -28,6 +28,25 @@ static size_t bytes_of(const wf_kept_step *s)
     return bytes;
 }
 
+/* Writes content of a port, which may lie on a device. */
+static wf_status write_content(const wf_port *p, const void *content, const char *dir,
+                               const char *name, wf_err *err)
+{
+    void *copy;
+    wf_status rc;
+
+    if (p->device->is_host)
+        return wf_npy_write(dir, name, p->dtype, p->rank, p->dims, content, err);
+    copy = malloc(p->bytes + 1);
+    if (!copy)
+        return wf_fail_nomem(err, p->bytes);
+    rc = wf_device_read(p->device, copy, content, p->bytes, err);
+    if (rc == WF_OK)
+        rc = wf_npy_write(dir, name, p->dtype, p->rank, p->dims, copy, err);
+    free(copy);
+    return rc;
+}
+
 /* Writes an input, and in `file` where: a name is made another's file name by a number. */
 static wf_status write_input(const wf_kept_step *s, uint32_t i, const char *folder, char *file,
                              size_t size, wf_err *err)
@@ -46,7 +65,7 @@ static wf_status write_input(const wf_kept_step *s, uint32_t i, const char *fold
         snprintf(name + strlen(name), sizeof name - strlen(name), "-%" PRIu32, i);
     snprintf(file, size, "%s/%s.npy", kind, name);
     WF_TRY(wf_make_dirs(dir, err));
-    return wf_npy_write(dir, name, p->dtype, p->rank, p->dims, s->inputs[i], err);
+    return write_content(p, s->inputs[i], dir, name, err);
 }
 
 static wf_status write_inputs(const wf_kept_step *s, const char *folder, json_t *list, wf_err *err)

@@ -27,7 +27,8 @@ typedef struct wf_kept_step {
     const void *graph; /* [graph_bytes], a ModelProto */
     size_t graph_bytes;
     const wf_plan *plan;       /* of that graph: its ports */
-    const void *const *inputs; /* [ports of the plan]; NULL: the graph holds its content */
+    const void *const *inputs; /* [ports of the plan], in memory of the port's device; NULL: the
+                                * graph holds its content */
     wf_step_key key;
     bool bf16;
     uint32_t output;         /* of the plan: the bad one */

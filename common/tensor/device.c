@@ -86,6 +86,19 @@ wf_status wf_stream_fill(wf_stream *s, void *to, int byte, size_t bytes, wf_err 
     return bytes ? s->device->fill(s, to, byte, bytes, err) : WF_OK;
 }
 
+wf_status wf_device_read(const wf_device *d, void *to, const void *from, size_t bytes, wf_err *err)
+{
+    wf_stream *s = NULL;
+    wf_status rc;
+
+    WF_TRY(wf_stream_new(d, &s, err));
+    rc = wf_stream_copy(s, WF_COPY_OUT, to, from, bytes, err);
+    if (rc == WF_OK)
+        rc = wf_stream_wait(s, err);
+    wf_stream_free(&s);
+    return rc;
+}
+
 wf_status wf_device_copy(wf_stream *to_stream, void *to, wf_stream *from_stream, const void *from,
                          size_t bytes, wf_err *err)
 {

@@ -98,6 +98,10 @@ WF_MUST_USE wf_status wf_stream_after(wf_stream *s, wf_device_event *e, wf_err *
 WF_MUST_USE wf_status wf_stream_copy(wf_stream *s, wf_copy_way way, void *to, const void *from,
                                      size_t bytes, wf_err *err);
 WF_MUST_USE wf_status wf_stream_fill(wf_stream *s, void *to, int byte, size_t bytes, wf_err *err);
+/* Copies from memory of a device to the host, on a stream of its own, and returns when it is done:
+ * for what is read once, of work that was waited for. Errors: WF_NOMEM; what failed. */
+WF_MUST_USE wf_status wf_device_read(const wf_device *d, void *to, const void *from, size_t bytes,
+                                     wf_err *err);
 /* Copies between the memory of two devices by way of the host, and returns when it is done: work
  * that was queued on either stream before is done then too. Errors: WF_NOMEM; what failed (D3). */
 WF_MUST_USE wf_status wf_device_copy(wf_stream *to_stream, void *to, wf_stream *from_stream,

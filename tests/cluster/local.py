@@ -8,12 +8,10 @@ Losses and weights are those of a cluster of one ps and one worker, bit for bit.
 import os
 import signal
 
-from losses import cluster_with_data, losses
+from losses import cluster_with_data, losses, saved_weights
 from weftlib import check, main, needs, until
 
 needs("numpy", "safetensors")
-import numpy as np  # noqa: E402
-from safetensors.numpy import load_file  # noqa: E402
 
 RECORDS, BATCH, EPOCHS = 4096, 8, 4
 STEPS = RECORDS // BATCH * EPOCHS
@@ -54,16 +52,7 @@ def make(weft, ps=1, epochs=EPOCHS, optimizer=ADAM):
 
 
 def weights(c):
-    """Everything in the newest checkpoint, by variable and slot, with slices put together."""
-    folder = c.saved("alone", c.checkpoints("alone")[-1])
-    parts = {}
-    for name in sorted(os.listdir(folder)):
-        if name.endswith(".safetensors"):
-            for key, value in load_file(os.path.join(folder, name)).items():
-                variable, _, offset = key.partition("#")
-                parts.setdefault(variable, []).append((int(offset or 0), value.reshape(-1)))
-    return {k: np.concatenate([v for _, v in sorted(p, key=lambda p: p[0])])
-            for k, p in parts.items()}
+    return saved_weights(c, "alone")
 
 
 def run_of(weft, *args, ps=1, optimizer=ADAM, epochs=EPOCHS):

@@ -416,6 +416,8 @@ static int host_copy(void *to, const void *from, size_t bytes, wf_cuda_way way, 
                 from, to);
         abort();
     }
+    counts.bytes_in += error == 0 && way == WF_CUDA_TO_DEVICE ? bytes : 0;
+    counts.bytes_out += error == 0 && way == WF_CUDA_TO_HOST ? bytes : 0;
     return end(enqueue(s, &like, 0, error));
 }
 

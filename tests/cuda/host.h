@@ -58,6 +58,7 @@ typedef struct cuda_host_counts {
     size_t queued;                  /* so far: allocations of the host for work that was queued */
     size_t made;  /* so far: memory, streams, events and objects of cuBLASLt that were asked for */
     size_t waits; /* so far: for a stream or an event */
+    size_t bytes_in, bytes_out; /* so far: of copies from the host and to it */
 } cuda_host_counts;
 cuda_host_counts cuda_host_count(void);
 

@@ -3,7 +3,8 @@
  * they load when WEFT_CUDA names it has the devices cuda:0 and cuda:1, which are host.h's.
  *
  * WEFT_CUDA_HOST says what is wrong with them, by words between blanks: gpus=0, major=7,
- * memory=BYTES, fail=CALL (a member of wf_cuda_calls), after=N, error=N.
+ * memory=BYTES, fail=CALL (a member of wf_cuda_calls), after=N, error=N. With tell=FILE a process
+ * writes there at its end how many bytes it has copied to and from them.
  */
 #include "common/kernels/cuda/plugin.h"
 #include "common/kernels/cuda/device.h"
@@ -16,17 +17,31 @@
 
 typedef struct wrong {
     int gpus, major, after, error, memory;
-    char call[64];
+    char call[64], tell[512];
 } wrong;
 
 static void read_word(const char *word, wrong *w)
 {
     if (sscanf(word, "gpus=%d", &w->gpus) == 1 || sscanf(word, "major=%d", &w->major) == 1 ||
         sscanf(word, "after=%d", &w->after) == 1 || sscanf(word, "error=%d", &w->error) == 1 ||
-        sscanf(word, "memory=%d", &w->memory) == 1 || sscanf(word, "fail=%63s", w->call) == 1)
+        sscanf(word, "memory=%d", &w->memory) == 1 || sscanf(word, "fail=%63s", w->call) == 1 ||
+        sscanf(word, "tell=%511s", w->tell) == 1)
         return;
     fprintf(stderr, "WEFT_CUDA_HOST: what is \"%s\"?\n", word);
     abort();
+}
+
+static const char *told; /* a file */
+
+static void tell(void)
+{
+    cuda_host_counts counts = cuda_host_count();
+    FILE *f = fopen(told, "w");
+
+    if (!f)
+        abort();
+    fprintf(f, "%zu %zu\n", counts.bytes_in, counts.bytes_out);
+    fclose(f);
 }
 
 static void set_up(void)
@@ -44,6 +59,9 @@ static void set_up(void)
         cuda_host_has_memory((size_t)w.memory);
     if (w.call[0])
         cuda_host_fail(strdup(w.call), w.after, w.error);
+    told = w.tell[0] ? strdup(w.tell) : NULL;
+    if (told)
+        atexit(tell);
     free(words);
 }
 

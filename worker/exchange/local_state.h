@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/exchange/local_state.h - what the files of exchange/local share; nobody else includes it.
+ *
+ *   local.c         weights, gradients and updates
+ *   local_device.c  those of variables that live on a device
+ *   local_file.c    values from files, and the file of a checkpoint
+ */
+#ifndef WF_WORKER_EXCHANGE_LOCAL_STATE_H
+#define WF_WORKER_EXCHANGE_LOCAL_STATE_H
+
+#include "common/optim/rule.h"
+#include "common/tensor/buf.h"
+#include "worker/exchange.h"
+
+typedef struct wf_local_variable {
+    const Weft__Variable *row;
+    const wf_device *device; /* whose memory all of it is */
+    uint64_t count, updates;
+    wf_buf *weights, *slots[WF_MAX_SLOTS]; /* [count] */
+    wf_buf *gradient; /* [count]; of the host: NULL until it is asked for */
+    bool pushed;          /* since the last step ended */
+    uint64_t first_chunk; /* of an update on the host */
+} wf_local_variable;
+
+/* What is there for variables on a device; all NULL: there are none. */
+typedef struct wf_local_device {
+    const wf_device *device;
+    const wf_device_updates *updates; /* of it */
+    wf_stream *stream;                /* of updates, and of copies from and to files */
+    wf_device_event *written;         /* behind the last update */
+    float *stage;                     /* [WF_LOCAL_STAGE] of the host, for copies */
+    wf_update_segment *segments;      /* [n_variables] */
+    wf_average_segment *averages;     /* [n_variables] */
+} wf_local_device;
+
+enum { WF_LOCAL_STAGE = 1 << 20 /* elements: 4 MiB */ };
+
+typedef struct wf_local {
+    wf_exchange base; /* first */
+    wf_exchange_conf conf;
+    wf_opt opt;
+    wf_local_variable *variables; /* [n_variables] */
+    uint32_t n_variables;
+    wf_local_variable **updated; /* [n_updated]: those on the host of the step that ends */
+    uint32_t n_updated;
+    wf_local_device on;
+} wf_local;
+
+static inline bool wf_local_is_trainable(const wf_local_variable *v)
+{
+    return v->row->kind == WF_KIND_TRAINABLE;
+}
+
+static inline bool wf_local_is_frozen(const wf_local_variable *v)
+{
+    return v->row->kind != WF_KIND_TRAINABLE && v->row->kind != WF_KIND_STATISTIC;
+}
+
+static inline uint32_t wf_local_n_slots(const wf_local *l, const wf_local_variable *v)
+{
+    return wf_local_is_trainable(v) ? wf_opt_n_slots(&l->opt) : 0;
+}
+
+/* local_device.c: whose memory a variable is (wf_exchange_home). */
+const wf_device *wf_local_home(const Weft__Start *start, const wf_device *device,
+                               uint32_t variable);
+/* What variables take of a device (wf_exchange_device_bytes). */
+size_t wf_local_device_bytes(const Weft__Start *start, const wf_device *device);
+/* Makes what variables on a device need, if there are any. Errors: WF_NOMEM; what the device says.
+ */
+WF_MUST_USE wf_status wf_local_device_open(wf_local *l, wf_err *err);
+/* Waits for updates under way. */
+void wf_local_device_close(wf_local *l);
+/* An array of v in its memory, named by `what` in an error. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_local_array(const wf_local_variable *v, const char *what, size_t bytes,
+                                     wf_buf **out, wf_err *err);
+/* Copies elements [at, at + n) of an array from the stage, or to it, and returns when they are
+ * there; n <= WF_LOCAL_STAGE. Errors: what the device says. */
+WF_MUST_USE wf_status wf_local_put(const wf_local *l, wf_buf *array, uint64_t at, uint64_t n,
+                                   wf_err *err);
+WF_MUST_USE wf_status wf_local_get(const wf_local *l, const wf_buf *array, uint64_t at, uint64_t n,
+                                   wf_err *err);
+/* Queues the updates of what was pushed of variables on the device. Errors: what the device says.
+ */
+WF_MUST_USE wf_status wf_local_device_update(wf_local *l, wf_err *err);
+
+/* local_file.c: reads the values that a generation begins with. Errors: those of wf_values. */
+WF_MUST_USE wf_status wf_local_load(wf_local *l, wf_err *err);
+/* The operation `save` of an exchange. */
+WF_MUST_USE wf_status wf_local_save(wf_exchange *x, wf_err *err);
+
+#endif
