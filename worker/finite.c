@@ -9,8 +9,8 @@ struct wf_finite {
     const wf_device *device;
     wf_finite_fn *look;
     wf_stream *stream;
-    int32_t *bad;  /* [most] of the device */
-    int32_t *seen; /* [most]: their copy */
+    int32_t *bad;                /* [most] of the device */
+    int32_t *seen;               /* [most]: their copy */
     wf_finite_segment *segments; /* [n] of room most, as their outputs */
     uint32_t *outputs;
     size_t n, most;

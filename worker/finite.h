@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker/finite.h - gradients that stay on a device are looked at there for NaN and infinity, all of
- * a step at once behind the last one; the host reads a word for each.
+/* worker/finite.h - gradients that stay on a device are looked at there for NaN and infinity, all
+ * of a step at once behind the last one; the host reads a word for each.
  *
  * Belongs to one thread at a time.
  */

@@ -22,6 +22,7 @@ typedef struct request {
     size_t limit_bytes;
     bool memory, passes;
     wf_job_conf *job; /* NULL: the source is an ONNX file */
+    bool on_worker;   /* its variables are in the worker */
     wf_model model;
     wf_compile_spec spec;
 } request;
@@ -199,20 +200,57 @@ static wf_status print_passes(const request *r, wf_err *err)
     return wf_rows_print(&rows, stdout, err);
 }
 
+/* Variables that a worker keeps on its device between steps. */
+typedef struct kept {
+    const char **names; /* [n] */
+    size_t n, bytes;    /* bytes: of weights, of what changes them, and of slots */
+} kept;
+
+/* Errors: WF_NOMEM; those of the job's optimizer. */
+static wf_status find_kept(const request *r, const wf_compiled *c, const wf_device *device,
+                           kept *out, wf_err *err)
+{
+    wf_opt opt;
+
+    *out = (kept){0};
+    if (!r->on_worker || !device || !wf_updates_of(device))
+        return WF_OK;
+    WF_TRY(wf_compile_optimizer_of_job(r->job, &opt, err));
+    if (wf_opt_works_on_gradients(&opt))
+        return WF_OK;
+    out->names = wf_arena_array(c->arena, c->n_variables + 1, sizeof(*out->names));
+    if (!out->names)
+        return wf_fail_nomem(err, c->n_variables * sizeof(*out->names));
+    for (size_t i = 0; i < c->n_variables; i++) {
+        const wf_compiled_variable *v = &c->variables[i];
+        uint32_t slots = v->kind == WF_VAR_TRAINABLE ? wf_opt_n_slots(&opt) : 0;
+
+        if (!v->on_ps || v->is_table)
+            continue;
+        out->names[out->n++] = v->name;
+        out->bytes += v->bytes * (v->kind == WF_VAR_FROZEN ? 1 : 2 + slots);
+    }
+    return WF_OK;
+}
+
 /* A symbolic first axis is the batch; what else is open cannot be planned. */
-static wf_status plan_for(const request *r, const wf_graph *g, size_t given, wf_plan **out,
+static wf_status plan_for(const request *r, const wf_compiled *c, kept *on_device, wf_plan **out,
                           wf_err *err)
 {
+    const wf_graph *g = c->graph;
     wf_plan_shape shapes[WF_DATA_MAX_FIELDS];
     wf_plan_options options = {.shapes = shapes, .measure_only = true};
 
     options.limit_bytes = r->limit_bytes ? r->limit_bytes
                           : r->job       ? SIZE_MAX / 2
-                                         : wf_plan_fair_limit(given);
+                                         : wf_plan_fair_limit(c->given_bytes);
     if (!r->job)
         options.limit_hint = wf_memory_hint;
     if (r->device)
         WF_TRY(wf_device_open_planned(r->device, &options.device, err));
+    WF_TRY(find_kept(r, c, options.device, on_device, err));
+    options.n_resident = on_device->n;
+    options.resident = on_device->names;
     for (size_t i = 0; i < g->n_inputs && i < WF_DATA_MAX_FIELDS; i++) {
         const wf_value *v = g->inputs[i];
         wf_plan_shape *s = &shapes[options.n_shapes];
@@ -232,9 +270,10 @@ static wf_status print_memory(const request *r, const wf_compiled *c, wf_err *er
     wf_plan *plan = NULL;
     wf_plan_usage u;
     uint64_t outputs = 0;
-    char text[6][32], on_host[512];
+    char text[7][32], on_host[512];
+    kept on_device;
 
-    WF_TRY(plan_for(r, c->graph, c->given_bytes, &plan, err));
+    WF_TRY(plan_for(r, c, &on_device, &plan, err));
     u = wf_plan_memory(plan);
     for (uint32_t i = 0; i < wf_plan_n_outputs(plan); i++)
         outputs += wf_plan_output(plan, i)->bytes;
@@ -256,6 +295,9 @@ static wf_status print_memory(const request *r, const wf_compiled *c, wf_err *er
         return WF_OK;
     wf_term_print(stdout, "  %-9s  %10s  of arena, constants and workspace, at most\n", r->device,
                   wf_bytes_text(u.device_bytes, text[5], sizeof text[5]));
+    if (on_device.n)
+        wf_term_print(stdout, "  %-9s  %10s  of weights, gradients and the optimizer's slots\n",
+                      r->device, wf_bytes_text(on_device.bytes, text[6], sizeof text[6]));
     if (on_host[0])
         wf_term_print(stdout, "%" PRIu32 " kernels run on the cpu: %s\n", u.n_on_host, on_host);
     return WF_OK;
@@ -296,6 +338,7 @@ static wf_status fill_spec(request *r, wf_err *err)
             r->n_ps = r->job->strategy && strcmp(r->job->strategy, "local") == 0 ? "0" : "2";
         WF_TRY(wf_arg_u64("--ps", r->n_ps, 0, WF_COMPILE_PS_MOST, &n_ps, err));
         WF_TRY(wf_strategy_of_job(r->job, (uint32_t)n_ps, 1, &strategy, err));
+        r->on_worker = strategy->on_worker && mode == WF_COMPILE_TRAIN;
         wf_compile_spec_of_job(r->job, mode, strategy, (uint32_t)n_ps, &r->model, &r->spec);
         r->spec.read_weights = wf_pretrained_read;
     } else {

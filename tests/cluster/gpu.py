@@ -319,6 +319,16 @@ def memory_is_planned_without_a_gpu(weft):
     with cluster(weft, "gpus=0") as c:
         done = c.bare("graph", "digits.yaml", "--memory", "--device", "cuda:7")
         check(done.code == 0 and re.search(r"cuda:7 +\d.* of arena, constants and workspace", done.out), done)
+        check("optimizer's slots" not in done.out, done)
+        # A worker with the variables: 144 x 16 + 16 + 16 x 5 + 5 weights, their gradients, and a slot.
+        text = c.read("digits.yaml").replace("0.05}", "0.05, momentum: 0.9}")
+        for more, kib in ("", "28.2 KiB"), (", clipnorm: 1.0", None):
+            c.write("digits.yaml", text.replace("momentum: 0.9", "momentum: 0.9" + more))
+            alone = c.bare("graph", "digits.yaml", "--memory", "--ps", "0", "--device", "cuda:7")
+            found = re.search(r"cuda:7 +(\S+ \S+)  of weights, gradients and the optimizer's slots", alone.out)
+            check(alone.code == 0 and (found and found[1]) == kib, alone)
+            sizes = [float(re.search(r"  arena +(\S+) KiB", d.out)[1]) for d in (done, alone)]
+            check((sizes[1] < sizes[0]) == bool(kib), f"{sizes}: weights are not of the step's own memory")
         done = c.bare("graph", "digits.yaml", "--device", "cuda:7")
         check(done.code == 2 and "add --memory" in done.err, done)
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/finite.c - the look at gradients on a device: behind the work that writes them, with
  * the first bad one named, and none of the step before remembered. */
+#include "worker/finite.h"
 #include "common/base/cc.h"
 #include "common/kernels/kernel.h"
 #include "tests/cuda/host.h"
-#include "worker/finite.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -128,8 +128,8 @@ static void a_look_waits_once(void **state)
 static void what_fails_is_told(void **state)
 {
     static const char *const making[] = {"alloc", "stream_new"}, *const looking[] = {
-                                                                    "stream_after", "fill",
-                                                                    "launch", "copy"};
+                                                                     "stream_after", "fill",
+                                                                     "launch", "copy"};
     wf_err err;
     stage s;
 

@@ -23,12 +23,10 @@ static bool are_worked_on(const Weft__Start *start)
 
     if (wf_rule_get(start->rule, start->options, start->n_options, &opt, NULL) != WF_OK)
         return true; /* choose_rule says it */
-    return opt.shared[WF_OPT_CLIPVALUE] > 0 || opt.shared[WF_OPT_CLIPNORM] > 0 ||
-           opt.shared[WF_OPT_GLOBAL_CLIPNORM] > 0 || opt.shared[WF_OPT_ACCUMULATION] > 1;
+    return wf_opt_works_on_gradients(&opt);
 }
 
-const wf_device *wf_local_home(const Weft__Start *start, const wf_device *device,
-                               uint32_t variable)
+const wf_device *wf_local_home(const Weft__Start *start, const wf_device *device, uint32_t variable)
 {
     return start->variables[variable]->rows_most || are_worked_on(start) ? &wf_cpu : device;
 }

@@ -78,8 +78,8 @@ wf_status wf_local_load(wf_local *l, wf_err *err)
 
 /* ---- writing ---- */
 
-static wf_status declare(wf_arena *a, const wf_local_variable *v, const char *slot, wf_shard_tensor *t,
-                         wf_err *err)
+static wf_status declare(wf_arena *a, const wf_local_variable *v, const char *slot,
+                         wf_shard_tensor *t, wf_err *err)
 {
     char name[WF_SHARD_MAX_NAME];
 
@@ -120,8 +120,8 @@ static wf_status write_array(const wf_local *l, const wf_local_variable *v, cons
         n = WF_MIN(v->count - at, piece_of(v));
         if (!v->device->is_host)
             WF_TRY(wf_local_get(l, array, at, n, err));
-        WF_TRY(wf_shard_write(w, v->device->is_host ? array->data : l->on.stage,
-                              n * sizeof(float), err));
+        WF_TRY(wf_shard_write(w, v->device->is_host ? array->data : l->on.stage, n * sizeof(float),
+                              err));
     }
     return WF_OK;
 }

@@ -17,9 +17,9 @@ typedef struct wf_local_variable {
     const wf_device *device; /* whose memory all of it is */
     uint64_t count, updates;
     wf_buf *weights, *slots[WF_MAX_SLOTS]; /* [count] */
-    wf_buf *gradient; /* [count]; of the host: NULL until it is asked for */
-    bool pushed;          /* since the last step ended */
-    uint64_t first_chunk; /* of an update on the host */
+    wf_buf *gradient;                      /* [count]; of the host: NULL until it is asked for */
+    bool pushed;                           /* since the last step ended */
+    uint64_t first_chunk;                  /* of an update on the host */
 } wf_local_variable;
 
 /* What is there for variables on a device; all NULL: there are none. */
