@@ -525,6 +525,7 @@ static void a_gpu_that_fails_is_told(void **state)
         give(w, 1, trained[k]);
     cuda_host_fail("launch", 0, 79);
     assert_int_equal(wf_exchange_end_step(w->exchange, 1, &err), WF_BROKEN);
+    assert_non_null(strstr(err.what, "updating variables: cuda-host:0: "));
     cuda_host_fail(NULL, 0, 0);
 }
 

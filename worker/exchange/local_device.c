@@ -190,11 +190,14 @@ static wf_status update_statistics(wf_local *l, wf_err *err)
     return n ? l->on.updates->average(l->on.stream, n, l->on.averages, err) : WF_OK;
 }
 
-wf_status wf_local_device_update(wf_local *l, wf_err *err)
+static wf_status update_all(wf_local *l, wf_err *err)
 {
-    if (!l->on.device)
-        return WF_OK;
     WF_TRY(update_trainable(l, err));
     WF_TRY(update_statistics(l, err));
     return wf_device_event_record(l->on.written, l->on.stream, err);
+}
+
+wf_status wf_local_device_update(wf_local *l, wf_err *err)
+{
+    return l->on.device ? wf_err_wrap(err, update_all(l, err), "updating variables") : WF_OK;
 }
