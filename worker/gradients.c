@@ -50,7 +50,7 @@ wf_status wf_gradients_new(const wf_opt *opt, const wf_gradients_variable variab
     g->variables = calloc(n + 1, sizeof *g->variables);
     for (uint32_t i = 0; g->variables && i < n; i++) {
         g->variables[i] = (variable){.count = variables[i].count,
-                                     .clipped = variables[i].clipped,
+                                     .clipped = variables[i].clipped && !variables[i].apart,
                                      .apart = variables[i].apart};
         most = WF_MAX(most, variables[i].count);
     }
@@ -222,7 +222,7 @@ bool wf_gradients_take(wf_gradients *g, uint32_t i)
         over(g, v, add_batch, (double)g->weight);
     if (!g->last)
         return false;
-    if (v->clipped && !v->apart)
+    if (v->clipped)
         clip(g, v);
     v->waits = g->checked || (v->clipped && g->global_clipnorm > 0);
     return !v->waits;

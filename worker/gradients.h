@@ -25,8 +25,8 @@ typedef struct wf_gradients wf_gradients;
 typedef struct wf_gradients_variable {
     int64_t count; /* elements, f32 */
     bool clipped;  /* trainable; a statistic is not */
-    bool apart;    /* it is memory of a device: nothing is done to it here but to let it leave, and
-                    * the job asks for nothing else */
+    bool apart;    /* it is memory of a device: nothing is done to it here but to let it leave.
+                    * Clipping by norms is done there, and the job asks for nothing else */
 } wf_gradients_variable;
 
 /* Batches to a step, from an optimizer's options: at least 1. */

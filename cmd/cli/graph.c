@@ -216,7 +216,7 @@ static wf_status find_kept(const request *r, const wf_compiled *c, const wf_devi
     if (!r->on_worker || !device || !wf_updates_of(device))
         return WF_OK;
     WF_TRY(wf_compile_optimizer_of_job(r->job, &opt, err));
-    if (wf_opt_works_on_gradients(&opt))
+    if (wf_opt_works_on_elements(&opt))
         return WF_OK;
     out->names = wf_arena_array(c->arena, c->n_variables + 1, sizeof(*out->names));
     if (!out->names)

@@ -47,6 +47,31 @@ typedef struct wf_average_segment {
 typedef wf_status wf_average_fn(wf_stream *stream, size_t n, const wf_average_segment segments[],
                                 wf_err *err);
 
+/* A gradient, all of it, and memory of the device that clipping needs for it. */
+typedef struct wf_clip_segment {
+    uint64_t n;      /* elements; may be 0 */
+    float *g;        /* [n], changed in place */
+    double *scratch; /* [wf_clip_scratch(n)] */
+} wf_clip_segment;
+
+/* What norms are summed over: squares of a block's elements in so many lanes, each in order; lanes
+ * in order; blocks in order. */
+enum { WF_CLIP_BLOCK = 1 << 16, WF_CLIP_LANES = 16 };
+
+static inline uint64_t wf_clip_scratch(uint64_t n)
+{
+    return (n + WF_CLIP_BLOCK - 1) / WF_CLIP_BLOCK * (WF_CLIP_LANES + 1) + 1;
+}
+
+/* Queues clipping: each gradient is scaled so that its norm is at most `clipnorm`; then all are, so
+ * that their norm together is at most `global_clipnorm`. 0: not. With the bits of the host's
+ * (worker/gradients.h).
+ *   total  [1] of the device, for the norm of all
+ * Errors: what the device says. */
+typedef wf_status wf_clip_fn(wf_stream *stream, double clipnorm, double global_clipnorm,
+                             double *total, size_t n, const wf_clip_segment segments[],
+                             wf_err *err);
+
 /* A gradient, or a part of one. */
 typedef struct wf_finite_segment {
     uint64_t n;     /* elements; may be 0 */
@@ -62,6 +87,7 @@ typedef wf_status wf_finite_fn(wf_stream *stream, size_t n, const wf_finite_segm
 typedef struct wf_device_updates {
     wf_update_fn *update;
     wf_average_fn *average;
+    wf_clip_fn *clip;
     wf_finite_fn *finite;
 } wf_device_updates;
 

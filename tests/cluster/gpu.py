@@ -62,7 +62,9 @@ checkpoint: {{every_steps: 20}}
 seed: 7
 """
 OPTIMIZERS = ("sgd: {learning_rate: 0.05}", "sgd: {learning_rate: 0.02, momentum: 0.9}",
-              "adam: {learning_rate: 0.002, weight_decay: 0.01}")
+              "adam: {learning_rate: 0.002, weight_decay: 0.01}",
+              "sgd: {learning_rate: 0.05, clipnorm: 0.3}", "adam: {learning_rate: 0.002, global_clipnorm: 0.4}",
+              "sgd: {learning_rate: 0.05, clipvalue: 0.01}")
 STEPS = (RECORDS + 31) // 32  # of an epoch
 
 
@@ -323,7 +325,7 @@ def memory_is_planned_without_a_gpu(weft):
         check("optimizer's slots" not in done.out, done)
         # A worker with the variables: 144 x 16 + 16 + 16 x 5 + 5 weights, their gradients, and a slot.
         text = c.read("digits.yaml").replace("0.05}", "0.05, momentum: 0.9}")
-        for more, kib in ("", "28.2 KiB"), (", clipnorm: 1.0", None):
+        for more, kib in ("", "28.2 KiB"), (", clipvalue: 1.0", None):
             c.write("digits.yaml", text.replace("momentum: 0.9", "momentum: 0.9" + more))
             alone = c.bare("graph", "digits.yaml", "--memory", "--ps", "0", "--device", "cuda:7")
             found = re.search(r"cuda:7 +(\S+ \S+)  of weights, gradients and the optimizer's slots", alone.out)

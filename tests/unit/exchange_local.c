@@ -10,6 +10,7 @@
 #include "tests/kit/memdisk.h"
 #include "worker/exchange.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -480,6 +481,45 @@ static void a_step_on_a_gpu_copies_nothing(void **state)
     expect_after(w, 2);
 }
 
+static void set_option(world *w, char *name, double value)
+{
+    static Weft__Option option, *list[1] = {&option};
+
+    weft__option__init(&option);
+    option.name = name;
+    option.value = value;
+    w->start.options = list;
+    w->start.n_options = 1;
+}
+
+/* What a missing push leaves out, and memory that norms take. */
+static void gradients_are_clipped_on_a_gpu(void **state)
+{
+    world *w = *state;
+    static float seen[MOST];
+    size_t bytes = count_of(w, 0) * sizeof(float);
+    wf_err err;
+
+    set_option(w, "global_clipnorm", 0.001);
+    w->start.rule =
+        "sgd"; /* by its learning rate of 0.01 a step moves 1e-5 at most, instead of 3e-3 */
+    open_again(w);
+    give(w, 1, 0);
+    assert_int_equal(wf_exchange_end_step(w->exchange, 1, NULL), WF_OK);
+    memcpy(seen, weights_of(w, 0), bytes);
+    for (uint64_t i = 0; i < count_of(w, 0); i++)
+        assert_true(fabsf(seen[i] - first_value(0, i)) <= 1.1e-5F);
+    train_step(w, 2);
+    for (uint64_t i = 0; i < BIAS; i++)
+        assert_true(fabsf(weights_of(w, 3)[i] - first_value(3, i)) <= 1.1e-5F);
+    wf_exchange_free(&w->exchange);
+    cuda_host_fail("alloc", 2 + 2 + 1 + 2, 2); /* those of kernel, mean, table and bias */
+    assert_int_equal(open_exchange(w, &err), WF_NOMEM);
+    assert_string_equal(err.what, "cuda-host:0 has no 432 bytes left for the norms of gradients");
+    cuda_host_fail(NULL, 0, 0);
+    open_again(w);
+}
+
 /* Weights, gradient and two slots of the kernel and the bias; weights and value of the mean;
  * weights of the table. */
 static void memory_of_a_gpu_that_is_missing_is_named(void **state)
@@ -529,22 +569,11 @@ static void a_gpu_that_fails_is_told(void **state)
     cuda_host_fail(NULL, 0, 0);
 }
 
-static void set_option(world *w, char *name, double value)
-{
-    static Weft__Option option, *list[1] = {&option};
-
-    weft__option__init(&option);
-    option.name = name;
-    option.value = value;
-    w->start.options = list;
-    w->start.n_options = 1;
-}
-
 /* Tables, and gradients that the host works on between the plan and the update. */
 static void some_variables_stay_on_the_host(void **state)
 {
-    static char *const asked[] = {"clipvalue", "clipnorm", "global_clipnorm",
-                                  "gradient_accumulation_steps"};
+    static char *const asked[] = {"clipvalue", "gradient_accumulation_steps"};
+    static char *const not_asked[] = {"clipnorm", "global_clipnorm", "learning_rate"};
     const wf_device *gpu = cuda_host_device();
     world *w = *state;
 
@@ -558,8 +587,10 @@ static void some_variables_stay_on_the_host(void **state)
         set_option(w, asked[k], 2);
         assert_ptr_equal(wf_exchange_home(&w->start, gpu, 0), &wf_cpu);
     }
-    set_option(w, "learning_rate", 0.5);
-    assert_ptr_equal(wf_exchange_home(&w->start, gpu, 0), gpu);
+    for (size_t k = 0; k < WF_COUNT(not_asked); k++) {
+        set_option(w, not_asked[k], 0.5);
+        assert_ptr_equal(wf_exchange_home(&w->start, gpu, 0), gpu);
+    }
     w->start.n_options = 0;
     w->start.strategy = "parameter_server";
     assert_ptr_equal(wf_exchange_home(&w->start, gpu, 0), &wf_cpu);
@@ -586,6 +617,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_saved_is_what_a_later_one_begins_with,
                                         begin_large_gpu, end),
         cmocka_unit_test_setup_teardown(what_a_gpu_saves_goes_on_anywhere, begin_large_gpu, end),
+        cmocka_unit_test_setup_teardown(gradients_are_clipped_on_a_gpu, begin_gpu, end),
         cmocka_unit_test_setup_teardown(memory_of_a_gpu_that_is_missing_is_named, begin_gpu, end),
         cmocka_unit_test_setup_teardown(a_gpu_that_fails_is_told, begin_gpu, end),
         cmocka_unit_test_setup_teardown(some_variables_stay_on_the_host, begin, end),

@@ -5,7 +5,7 @@
  * Updates run on a stream of their own. They are queued when the host knows that the step's
  * gradients are there and are numbers, so nothing has to be undone; an event behind them holds back
  * the next run that reads the weights (wf_exchange.written), and through it the next one that
- * writes the gradients.
+ * writes the gradients. Gradients are clipped in front of them.
  */
 #include "common/base/pages.h"
 #include "common/base/size.h"
@@ -15,15 +15,15 @@
 
 #include <stdlib.h>
 
-/* Whether gradients are worked on between the plan and the update (worker/gradients.h), which the
- * host alone does. */
+/* Whether elements of gradients are worked on between the plan and the update
+ * (worker/gradients.h), which the host alone does. */
 static bool are_worked_on(const Weft__Start *start)
 {
     wf_opt opt;
 
     if (wf_rule_get(start->rule, start->options, start->n_options, &opt, NULL) != WF_OK)
         return true; /* choose_rule says it */
-    return wf_opt_works_on_gradients(&opt);
+    return wf_opt_works_on_elements(&opt);
 }
 
 const wf_device *wf_local_home(const Weft__Start *start, const wf_device *device, uint32_t variable)
@@ -73,6 +73,38 @@ static wf_status make_room(wf_local *l, wf_err *err)
                : wf_fail_nomem(err, WF_LOCAL_STAGE * sizeof(float));
 }
 
+static bool is_clipped(const wf_local_variable *v)
+{
+    return !v->device->is_host && wf_local_is_trainable(v);
+}
+
+/* Memory for norms, if the job clips by them: a part for each gradient, and one number for all. */
+static wf_status make_scratch(wf_local *l, wf_err *err)
+{
+    wf_local_device *on = &l->on;
+    uint64_t doubles = 1, at = 1;
+
+    if (l->opt.shared[WF_OPT_CLIPNORM] <= 0 && l->opt.shared[WF_OPT_GLOBAL_CLIPNORM] <= 0)
+        return WF_OK;
+    for (uint32_t i = 0; i < l->n_variables; i++)
+        if (is_clipped(&l->variables[i]))
+            doubles += wf_clip_scratch(l->variables[i].count);
+    on->clips = calloc(l->n_variables, sizeof *on->clips);
+    if (!on->clips)
+        return wf_fail_nomem(err, l->n_variables * sizeof *on->clips);
+    on->scratch = wf_buf_new_on(on->device, doubles * sizeof(double));
+    if (!on->scratch)
+        return wf_fail(err, WF_NOMEM, "lower the batch, or use a device with more memory",
+                       "%s has no %zu bytes left for the norms of gradients", on->device->name,
+                       (size_t)doubles * sizeof(double));
+    for (uint32_t i = 0; i < l->n_variables; i++)
+        if (is_clipped(&l->variables[i])) {
+            on->clips[i].scratch = (double *)on->scratch->data + at;
+            at += wf_clip_scratch(l->variables[i].count);
+        }
+    return WF_OK;
+}
+
 wf_status wf_local_device_open(wf_local *l, wf_err *err)
 {
     const wf_exchange_conf *c = &l->conf;
@@ -86,6 +118,7 @@ wf_status wf_local_device_open(wf_local *l, wf_err *err)
     on->device = c->place.device;
     on->updates = c->place.updates;
     WF_TRY(make_room(l, err));
+    WF_TRY(make_scratch(l, err));
     WF_TRY(wf_stream_new(on->device, &on->stream, err));
     WF_TRY(wf_device_event_new(on->device, &on->written, err));
     l->base.written = on->written;
@@ -99,6 +132,8 @@ void wf_local_device_close(wf_local *l)
     free(l->on.stage);
     free(l->on.segments);
     free(l->on.averages);
+    free(l->on.clips);
+    wf_buf_unref(&l->on.scratch);
 }
 
 wf_status wf_local_array(const wf_local_variable *v, const char *what, size_t bytes, wf_buf **out,
@@ -190,8 +225,29 @@ static wf_status update_statistics(wf_local *l, wf_err *err)
     return n ? l->on.updates->average(l->on.stream, n, l->on.averages, err) : WF_OK;
 }
 
+/* Variables that get no gradient in this step have no part in the norm of all. */
+static wf_status clip(wf_local *l, wf_err *err)
+{
+    wf_local_device *on = &l->on;
+
+    if (!on->clips)
+        return WF_OK;
+    for (uint32_t i = 0; i < l->n_variables; i++) {
+        const wf_local_variable *v = &l->variables[i];
+
+        if (is_clipped(v)) {
+            on->clips[i].n = v->pushed ? v->count : 0;
+            on->clips[i].g = v->gradient->data;
+        }
+    }
+    return on->updates->clip(on->stream, l->opt.shared[WF_OPT_CLIPNORM],
+                             l->opt.shared[WF_OPT_GLOBAL_CLIPNORM], on->scratch->data,
+                             l->n_variables, on->clips, err);
+}
+
 static wf_status update_all(wf_local *l, wf_err *err)
 {
+    WF_TRY(clip(l, err));
     WF_TRY(update_trainable(l, err));
     WF_TRY(update_statistics(l, err));
     return wf_device_event_record(l->on.written, l->on.stream, err);

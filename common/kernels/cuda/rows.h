@@ -10,6 +10,7 @@ extern const wf_kernel *const wf_cuda_files[]; /* [wf_cuda_n_files] */
 extern const size_t wf_cuda_n_files;
 wf_update_fn wf_cuda_update;   /* train/update.cu */
 wf_average_fn wf_cuda_average; /* train/average.cu */
+wf_clip_fn wf_cuda_clip;       /* train/clip.cu */
 wf_finite_fn wf_cuda_finite;   /* train/finite.cu */
 extern const wf_device_updates wf_cuda_updates;
 
