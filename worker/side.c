@@ -225,10 +225,10 @@ static wf_status plan_for(wf_side *s, uint64_t records, bool measure_only, wf_pl
 
 static bool fits(wf_side *s, uint64_t records)
 {
+    size_t left = wf_device_memory_left(s->spec.devices[0]);
     wf_plan *p = NULL;
-    bool fits =
-        plan_for(s, records, true, &p, NULL) == WF_OK &&
-        wf_plan_memory(p).device_bytes + s->apart <= wf_device_memory_left(s->spec.devices[0]);
+    bool fits = plan_for(s, records, true, &p, NULL) == WF_OK && s->apart <= left &&
+                wf_plan_memory(p).device_bytes <= left - s->apart;
 
     wf_plan_free(&p);
     return fits;

@@ -46,10 +46,11 @@ static void tell(void)
 
 static void set_up(void)
 {
-    wrong w = {.gpus = 2, .major = 9};
+    static wrong w; /* whose words stay */
     const char *given = getenv("WEFT_CUDA_HOST");
     char *words = strdup(given ? given : ""), *rest = words;
 
+    w = (wrong){.gpus = 2, .major = 9};
     for (char *word; words && (word = strsep(&rest, " "));)
         if (word[0])
             read_word(word, &w);
@@ -58,8 +59,8 @@ static void set_up(void)
     if (w.memory)
         cuda_host_has_memory((size_t)w.memory);
     if (w.call[0])
-        cuda_host_fail(strdup(w.call), w.after, w.error);
-    told = w.tell[0] ? strdup(w.tell) : NULL;
+        cuda_host_fail(w.call, w.after, w.error);
+    told = w.tell[0] ? w.tell : NULL;
     if (told)
         atexit(tell);
     free(words);

@@ -31,7 +31,7 @@ const wf_device *wf_local_home(const Weft__Start *start, const wf_device *device
     return start->variables[variable]->rows_most || are_worked_on(start) ? &wf_cpu : device;
 }
 
-/* Weights, and of what changes the gradient and slots. */
+/* Weights; of what is trained or averaged also the gradient; and slots. */
 static uint32_t count_arrays(const Weft__Variable *v, const wf_opt *opt)
 {
     if (v->kind == WF_KIND_TRAINABLE)
