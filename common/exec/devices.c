@@ -120,7 +120,8 @@ typedef struct sides {
         *twins; /* [n_sides][most]: by index of the original, its content there; NULL: not made */
     uint32_t *original; /* [most]: of a twin, its original's index */
     wf_node **order;    /* all nodes, as they run from now on */
-    size_t n_order, most;
+    wf_node **first;    /* before those: copies of what is fed */
+    size_t n_order, n_first, most;
 } sides;
 
 static wf_value **twin(const sides *s, const wf_value *v, uint32_t side)
@@ -161,7 +162,16 @@ static wf_status add_constant(sides *s, wf_value *v, uint32_t side, wf_value **o
     return rc;
 }
 
-/* The content of v on another side. */
+static bool is_fed(const sides *s, const wf_value *v)
+{
+    for (size_t i = 0; i < s->g->n_inputs; i++)
+        if (s->g->inputs[i] == v)
+            return true;
+    return false;
+}
+
+/* The content of v on another side. What is fed goes there first of all, so that the steps behind
+ * it are in a row (replay.c). */
 static wf_status twin_on(sides *s, wf_value *v, uint32_t side, wf_value **out, wf_err *err)
 {
     wf_value **at = twin(s, v, side), *from = v;
@@ -173,6 +183,8 @@ static wf_status twin_on(sides *s, wf_value *v, uint32_t side, wf_value **out, w
         if (side != WF_SIDE_HOST && s->p->side_of[v->index] != WF_SIDE_HOST)
             WF_TRY(twin_on(s, v, WF_SIDE_HOST, &from, err));
         WF_TRY(add_copy(s, from, side, at, err));
+        if (is_fed(s, from))
+            s->first[s->n_first++] = s->order[--s->n_order];
     }
     *out = *at;
     return WF_OK;
@@ -317,7 +329,8 @@ static wf_status begin(sides *s, wf_err *err)
     s->twins = wf_arena_array(s->p->arena, n_sides * s->most, sizeof *s->twins);
     s->original = wf_arena_array(s->p->arena, s->most, sizeof *s->original);
     s->order = wf_arena_array(s->p->arena, s->most + s->g->n_nodes, sizeof *s->order);
-    if (!s->twins || !s->original || !s->order)
+    s->first = wf_arena_array(s->p->arena, n_sides * s->g->n_inputs, sizeof *s->first);
+    if (!s->twins || !s->original || !s->order || !s->first)
         return wf_fail_nomem(err, n_sides * s->most * sizeof *s->order);
     for (size_t i = 0; i < s->g->n_values; i++)
         s->original[i] = (uint32_t)i;
@@ -344,9 +357,9 @@ wf_status wf_plan_sides(wf_plan *p, const wf_plan_options *o, wf_err *err)
             WF_TRY(place_given(&s, p->g->values[i], NULL, err));
     for (size_t i = 0; i < n; i++)
         WF_TRY(place_node(&s, nodes[i], err));
-    wf_assert(s.n_order == p->g->n_nodes);
-    for (size_t i = 0; i < s.n_order; i++) {
-        p->g->nodes[i] = s.order[i];
+    wf_assert(s.n_first + s.n_order == p->g->n_nodes);
+    for (size_t i = 0; i < p->g->n_nodes; i++) {
+        p->g->nodes[i] = i < s.n_first ? s.first[i] : s.order[i - s.n_first];
         p->g->nodes[i]->index = (uint32_t)i;
     }
     return WF_OK;

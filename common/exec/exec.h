@@ -16,6 +16,9 @@
  * are put between. Each device has an arena of its own. Inputs and outputs are memory of the host,
  * but for those that `resident` names: they lie in memory of the first device, and no copy is made.
  *
+ * A device that can record work (common/tensor/device.h) queues steps that follow each other by one
+ * call from the second run on, for up to four sets of memory that resident ports are bound to.
+ *
  * Inputs of a plan are, in this order: the graph's inputs; the outputs of Pull nodes, in node
  * order; the variables that stay in the graph. The last start out bound to their known content.
  * Outputs are, in this order: the graph's outputs; the inputs of Push nodes, in node order. Nodes
@@ -91,10 +94,11 @@ typedef struct wf_step_key {
     uint64_t seed, epoch, split, batch;
 } wf_step_key;
 
-/* Called on the running thread as soon as the work that makes output `i` final is queued: no kernel
- * writes it later in this run. Its content is there when `done` is, which the plan owns, and which
- * a plan for the cpu hands over done. Resident outputs become final on one stream, in the order of
- * their calls: the event of one stands for those before it. A failure ends the run with it. */
+/* Called on the running thread as soon as the work that makes output `i` final is queued, alone or
+ * with the steps behind it: no kernel writes it later in this run. Its content is there when `done`
+ * is, which the plan owns, and which a plan for the cpu hands over done. Resident outputs become
+ * final on one stream, in the order of their calls: the event of one stands for those before it. A
+ * failure ends the run with it. */
 typedef wf_status wf_ready_fn(void *arg, uint32_t i, wf_device_event *done, wf_err *err);
 
 /* A limit for a graph from an unknown hand: 1 GiB and 1024 times the bytes that it was given (its

@@ -97,6 +97,7 @@ static wf_status build(wf_plan *p, const wf_graph *g, const wf_plan_options *o, 
     WF_TRY(wf_plan_place(p, err));
     WF_TRY(wf_plan_upload(p, err));
     WF_TRY(make_events(p, err));
+    WF_TRY(wf_plan_stretches(p, err));
     set_variables(p);
     return WF_OK;
 }
@@ -125,6 +126,7 @@ void wf_plan_free(wf_plan **p)
         wf_device_event_free(&(*p)->outs[i].done);
     for (uint32_t side = 0; side < (*p)->n_sides; side++) /* first: what is queued uses the rest */
         wf_stream_free(&(*p)->sides[side].stream);
+    wf_plan_forget(*p);
     for (uint32_t i = 0; i < (*p)->n_steps; i++)
         if ((*p)->steps[i].release)
             (*p)->steps[i].release((void *)(*p)->steps[i].run.state);

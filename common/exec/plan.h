@@ -14,11 +14,13 @@
  *   P1  two rooms of the arena overlap only if no step lies in both lives
  *   P2  the room of an output lives to the end of a run and nothing else is written to it after the
  *       output is ready
- *   P3  after wf_plan_new nothing is allocated, but once for each output that is never bound
+ *   P3  after wf_plan_new nothing is allocated, but once for each output that is never bound, and
+ *       for what a device records
  *   P4  a step on the host begins when all that was queued on the devices is done, and a copy to a
  *       device when what another device writes to the host is there
  *   P5  with several devices, memory of the host that a copy reads or writes is of one room for the
  *       whole run: nothing waits for its readers
+ *   P6  what is queued of a run is done before the next one is started
  */
 #ifndef WF_EXEC_PLAN_H
 #define WF_EXEC_PLAN_H
@@ -64,6 +66,22 @@ typedef struct wf_step {
     bool draws;
     uint32_t first_ready, n_ready; /* in wf_plan.ready */
 } wf_step;
+
+/* Steps of one device in a row that it can record: replay.c. */
+enum { WF_RECORDINGS = 4 };
+
+typedef struct wf_recorded {
+    wf_device_graph *graph; /* NULL: none */
+    void **places;          /* [n_rooms]: where the rooms of the stretch were */
+} wf_recorded;
+
+typedef struct wf_stretch {
+    uint32_t begin, end;      /* steps */
+    uint32_t *rooms, n_rooms; /* of its operands, those whose address may change */
+    wf_recorded recorded[WF_RECORDINGS];
+    uint32_t n_recorded; /* so far */
+    bool given_up;       /* the device did not record it */
+} wf_stretch;
 
 typedef struct wf_plan_in {
     wf_port port;
@@ -114,6 +132,9 @@ struct wf_plan {
     const wf_kernel **kernels; /* [n_nodes] */
     wf_step *steps;            /* those that do something */
     uint32_t n_steps;
+    wf_stretch *stretches;
+    uint32_t n_stretches;
+    bool has_run, told; /* told: that a stretch was not recorded */
     wf_plan_in *ins;
     uint32_t n_ins;
     wf_plan_out *outs;
@@ -173,5 +194,11 @@ wf_status wf_plan_too_large(const wf_plan *p, size_t bytes, const wf_node *n, wf
 /* run.c: before the first step of a run; one step of it. */
 WF_MUST_USE wf_status wf_plan_prepare_run(wf_plan *p, wf_err *err);
 WF_MUST_USE wf_status wf_step_run(wf_plan *p, wf_step *s, const wf_step_key *key, wf_err *err);
+
+/* replay.c: finds stretches; frees what was recorded of them; queues one. */
+WF_MUST_USE wf_status wf_plan_stretches(wf_plan *p, wf_err *err);
+void wf_plan_forget(wf_plan *p);
+WF_MUST_USE wf_status wf_stretch_run(wf_plan *p, wf_stretch *s, const wf_step_key *key,
+                                     wf_err *err);
 
 #endif

@@ -99,13 +99,22 @@ wf_status wf_plan_start(wf_plan *p, const wf_step_key *key, wf_ready_fn *on_read
     WF_TRY(wf_plan_prepare_run(p, err));
     if (p->n_ready_at_start)
         WF_TRY(announce(p, 0, p->n_ready_at_start, on_ready, arg, err));
-    for (uint32_t i = 0; i < p->n_steps; i++) {
-        wf_step *s = &p->steps[i];
+    for (uint32_t i = 0, end, next = 0; i < p->n_steps; i = end) {
+        wf_stretch *stretch = next < p->n_stretches ? &p->stretches[next] : NULL;
 
-        WF_TRY(wf_step_run(p, s, key, err));
-        if (s->n_ready)
-            WF_TRY(announce(p, s->first_ready, s->n_ready, on_ready, arg, err));
+        end = i + 1;
+        if (stretch && stretch->begin == i) {
+            WF_TRY(wf_stretch_run(p, stretch, key, err));
+            end = stretch->end;
+            next++;
+        } else {
+            WF_TRY(wf_step_run(p, &p->steps[i], key, err));
+        }
+        for (const wf_step *s = &p->steps[i]; s < &p->steps[end]; s++)
+            if (s->n_ready)
+                WF_TRY(announce(p, s->first_ready, s->n_ready, on_ready, arg, err));
     }
+    p->has_run = true;
     return WF_OK;
 }
 

@@ -261,3 +261,30 @@ const wf_device wf_cpu = {
     .event_wait = cpu_event_wait,
     .event_done = cpu_event_done,
 };
+
+bool wf_device_records(const wf_device *d)
+{
+    return d->record_begin != NULL;
+}
+
+wf_status wf_stream_record_begin(wf_stream *s, wf_err *err)
+{
+    return s->device->record_begin(s, err);
+}
+
+wf_status wf_stream_record_end(wf_stream *s, wf_device_graph **out, wf_err *err)
+{
+    return s->device->record_end(s, out, err);
+}
+
+wf_status wf_device_graph_launch(wf_device_graph *g, wf_stream *s, wf_err *err)
+{
+    return g->device->graph_launch(g, s, err);
+}
+
+void wf_device_graph_free(wf_device_graph **g)
+{
+    if (*g)
+        (*g)->device->graph_free(*g);
+    *g = NULL;
+}

@@ -36,6 +36,9 @@ typedef struct wf_stream {
 typedef struct wf_device_event {
     const wf_device *device;
 } wf_device_event;
+typedef struct wf_device_graph {
+    const wf_device *device;
+} wf_device_graph;
 
 typedef enum wf_copy_way {
     WF_COPY_IN = 1, /* from the host to the device */
@@ -64,6 +67,11 @@ struct wf_device {
     wf_status (*event_record)(wf_device_event *e, wf_stream *s, wf_err *err);
     wf_status (*event_wait)(wf_device_event *e, wf_err *err);
     bool (*event_done)(wf_device_event *e);
+    /* NULL, all four: the device records nothing. */
+    wf_status (*record_begin)(wf_stream *s, wf_err *err);
+    wf_status (*record_end)(wf_stream *s, wf_device_graph **out, wf_err *err);
+    wf_status (*graph_launch)(wf_device_graph *g, wf_stream *s, wf_err *err);
+    void (*graph_free)(wf_device_graph *g);
 };
 
 /* The devices of weft's own: wf_cpu is the processor and the process's own memory. */
@@ -117,5 +125,19 @@ WF_MUST_USE wf_status wf_device_event_record(wf_device_event *e, wf_stream *s, w
 WF_MUST_USE wf_status wf_device_event_wait(wf_device_event *e, wf_err *err);
 /* Whether the work in front of e is done, without waiting; a wait then returns at once. */
 bool wf_device_event_done(wf_device_event *e);
+
+/* Whether work of the device can be recorded, and queued again as a whole. */
+bool wf_device_records(const wf_device *d);
+/* From now on the work that this thread queues on s is recorded with its operands' addresses, and
+ * not done; until wf_stream_record_end the thread neither waits for anything of the device, nor
+ * allocates, nor records events. Errors: what the device says; nothing is recorded then. */
+WF_MUST_USE wf_status wf_stream_record_begin(wf_stream *s, wf_err *err);
+/* Ends it, also when it fails. The caller owns *out. Errors: WF_NOMEM; what the device says, also
+ * for a call in between that must not be recorded. */
+WF_MUST_USE wf_status wf_stream_record_end(wf_stream *s, wf_device_graph **out, wf_err *err);
+/* Queues all that was recorded on s, a stream of the same device. */
+WF_MUST_USE wf_status wf_device_graph_launch(wf_device_graph *g, wf_stream *s, wf_err *err);
+/* Frees *g, of which nothing is queued any more, and sets it to NULL; NULL is fine. */
+void wf_device_graph_free(wf_device_graph **g);
 
 #endif

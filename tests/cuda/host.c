@@ -11,6 +11,7 @@
 #include "tests/cuda/host_compile.h"
 #include "tests/cuda/host_dnn.h"
 #include "tests/cuda/host_memory.h"
+#include "tests/cuda/host_work.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -19,45 +20,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_STREAMS = 64, BAD_VALUE = 1, BAD_DEVICE = 101 };
-
-typedef struct work work;
-struct work {
-    work *next;
-    void (*act)(work *w);
-    const char *name;
-    /* a copy or a fill */
-    void *to;
-    const void *from;
-    size_t bytes;
-    wf_cuda_way way;
-    int byte;
-    /* a wait for an event as it was recorded then */
-    struct CUstream_st *other;
-    uint64_t target;
-    host_multiplication *product;
-    host_convolution *convolution;
-    /* a kernel, whose arguments lie behind */
-    wf_cuda_function f;
-    wf_cuda_dim grid, block;
-    unsigned char args[];
-};
-
-struct CUstream_st {
-    int device; /* that the thread used which made it */
-    work *first, **last;
-    uint64_t queued, finished;
-};
-
-struct CUevent_st {
-    struct CUstream_st *stream; /* NULL: never recorded */
-    uint64_t target;
-};
+enum { MOST_STREAMS = 64, BAD_VALUE = 1, BAD_DEVICE = 101, EVENT_FROM_OUTSIDE = 905 };
 
 /* A thread may take it again: a kernel's caller has it. */
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static struct CUstream_st *streams[MOST_STREAMS];
-static cuda_host_counts counts;
+_Thread_local struct CUgraph_st *host_capturing;
+cuda_host_counts host_counts;
+
 static wf_rng_key seed = {1, 2};
 static uint64_t drawn;
 static int n_gpus = 2, major = 9;
@@ -118,18 +88,19 @@ static bool is_one_of(const char *name, const char *words)
 }
 
 /* The error that a call gives instead of being made; 0: none. */
-static int begin(const char *call)
+int host_begin(const char *call)
 {
     pthread_mutex_lock(&lock);
-    counts.made += is_one_of(call, "alloc alloc_seen stream_new event_new product_new layout_new ");
-    counts.waits += is_one_of(call, "stream_wait event_wait ");
+    host_counts.made +=
+        is_one_of(call, "alloc alloc_seen stream_new event_new product_new layout_new ");
+    host_counts.waits += is_one_of(call, "stream_wait event_wait ");
     if (!failing.call || strcmp(call, failing.call) != 0 || failing.after-- > 0)
         return 0;
     failing.call = NULL;
     return failing.error;
 }
 
-static int end(int error)
+int host_end(int error)
 {
     pthread_mutex_unlock(&lock);
     return error;
@@ -180,6 +151,13 @@ static void do_kernel(work *w)
 
 /* ---- streams ---- */
 
+void host_free_work(work *w)
+{
+    free(w->product);
+    free(w->convolution);
+    free(w);
+}
+
 static void append(struct CUstream_st *s, work *w)
 {
     if (s->device != used) {
@@ -188,10 +166,15 @@ static void append(struct CUstream_st *s, work *w)
         abort();
     }
     w->next = NULL;
+    host_counts.queued += 1 + (w->product != NULL) + (w->convolution != NULL);
+    if (s->capture) {
+        *s->capture->last = w;
+        s->capture->last = &w->next;
+        return;
+    }
     *s->last = w;
     s->last = &w->next;
     s->queued++;
-    counts.queued += 1 + (w->product != NULL) + (w->convolution != NULL);
 }
 
 static bool may_run(const struct CUstream_st *s)
@@ -207,20 +190,20 @@ static void run_first(struct CUstream_st *s)
 
     if (w->act && sticky == 0) {
         host_memory_open();
-        w->act(w);
+        w->act(w->recorded ? w->recorded : w);
         host_memory_shut(w->name);
     }
     s->first = w->next;
     if (!s->first)
         s->last = &s->first;
     s->finished++;
-    free(w->product);
-    free(w->convolution);
-    free(w);
+    if (w->replayed)
+        w->replayed->queued--;
+    host_free_work(w);
 }
 
 /* The work of some stream that may run; false: none may. */
-static bool run_some(void)
+bool host_run_some(void)
 {
     struct CUstream_st *able[MOST_STREAMS];
     unsigned n = 0;
@@ -237,46 +220,46 @@ static bool run_some(void)
 static void run_until(const struct CUstream_st *s, uint64_t target)
 {
     while (s->finished < target)
-        wf_assert(run_some()); /* streams do not wait for each other in a circle */
+        wf_assert(host_run_some()); /* streams do not wait for each other in a circle */
 }
 
 /* ---- the calls ---- */
 
 static int host_count(int *n)
 {
-    int error = begin("count");
+    int error = host_begin("count");
 
     *n = n_gpus;
-    return end(error ? error : n_gpus == 0 ? WF_CUDA_NO_DEVICE : 0);
+    return host_end(error ? error : n_gpus == 0 ? WF_CUDA_NO_DEVICE : 0);
 }
 
 static int host_properties(int device, wf_cuda_properties *out)
 {
-    int error = begin("properties");
+    int error = host_begin("properties");
 
     *out =
         (wf_cuda_properties){.name = "the host", .major = major, .processors = 2, .memory = memory};
-    return end(error ? error : device < 0 || device >= n_gpus ? BAD_DEVICE : 0);
+    return host_end(error ? error : device < 0 || device >= n_gpus ? BAD_DEVICE : 0);
 }
 
 static int host_use(int device)
 {
-    int error = begin("use");
+    int error = host_begin("use");
 
     if (error == 0 && (device < 0 || device >= n_gpus))
         error = BAD_DEVICE;
     if (error == 0)
         used = device;
-    return end(error);
+    return host_end(error);
 }
 
 static int host_memory_left(size_t *left, size_t *all)
 {
-    int error = begin("memory_left");
+    int error = host_begin("memory_left");
 
     *all = memory;
     *left = memory - WF_MIN(memory, host_memory_held());
-    return end(error);
+    return host_end(error);
 }
 
 static const char *host_error_string(int error)
@@ -286,48 +269,50 @@ static const char *host_error_string(int error)
 
 static int host_alloc(void **out, size_t bytes)
 {
-    int error = begin("alloc");
+    int error = host_outside_captures(host_begin("alloc"));
 
     if (error == 0) {
         *out =
             bytes > memory - WF_MIN(memory, host_memory_held()) ? NULL : host_memory_alloc(bytes);
         error = *out ? 0 : WF_CUDA_NO_MEMORY;
     }
-    return end(error);
+    return host_end(error);
 }
 
 /* As CUDA's, it waits for all work. */
 static int host_free(void *data)
 {
-    int error = begin("free");
+    int error = host_outside_captures(host_begin("free"));
 
-    while (run_some())
+    if (error != 0)
+        return host_end(error);
+    while (host_run_some())
         ;
-    if (error == 0 && !host_memory_free(data))
+    if (!host_memory_free(data))
         error = BAD_VALUE;
-    return end(error);
+    return host_end(error);
 }
 
 static int host_alloc_seen(void **out, size_t bytes)
 {
-    int error = begin("alloc_seen");
+    int error = host_outside_captures(host_begin("alloc_seen"));
 
     *out = error ? NULL : malloc(bytes);
-    counts.objects += *out != NULL;
-    return end(error ? error : *out ? 0 : WF_CUDA_NO_MEMORY);
+    host_counts.objects += *out != NULL;
+    return host_end(error ? error : *out ? 0 : WF_CUDA_NO_MEMORY);
 }
 
 static int host_free_seen(void *data)
 {
-    (void)begin("free_seen");
+    (void)host_begin("free_seen");
     free(data);
-    counts.objects--;
-    return end(0);
+    host_counts.objects--;
+    return host_end(0);
 }
 
 static int host_stream_new(wf_cuda_stream **out)
 {
-    int error = begin("stream_new");
+    int error = host_begin("stream_new");
     unsigned at = 0;
 
     while (at < MOST_STREAMS && streams[at])
@@ -337,39 +322,41 @@ static int host_stream_new(wf_cuda_stream **out)
         (*out)->last = &(*out)->first;
         (*out)->device = used;
         streams[at] = *out;
-        counts.streams++;
+        host_counts.streams++;
     }
-    return end(error ? error : *out ? 0 : WF_CUDA_NO_MEMORY);
+    return host_end(error ? error : *out ? 0 : WF_CUDA_NO_MEMORY);
 }
 
 static int host_stream_free(wf_cuda_stream *s)
 {
-    (void)begin("stream_free");
+    (void)host_begin("stream_free");
     run_until(s, s->queued);
     for (unsigned i = 0; i < MOST_STREAMS; i++)
         if (streams[i] == s)
             streams[i] = NULL;
     free(s);
-    counts.streams--;
-    return end(0);
+    host_counts.streams--;
+    return host_end(0);
 }
 
 /* An error that is told to come with a wait is one of the work before it. */
 static int waited(int error)
 {
     sticky = sticky ? sticky : error;
-    return end(sticky);
+    return host_end(sticky);
 }
 
 static int host_stream_wait(wf_cuda_stream *s)
 {
-    int error = begin("stream_wait");
+    int error = host_begin("stream_wait");
 
+    if (host_capturing)
+        return host_end(host_outside_captures(error));
     run_until(s, s->queued);
     return waited(error);
 }
 
-static int enqueue(wf_cuda_stream *s, const work *like, size_t args, int error)
+int host_enqueue(wf_cuda_stream *s, const work *like, size_t args, int error)
 {
     work *w = error ? NULL : malloc(sizeof *w + args);
 
@@ -382,12 +369,16 @@ static int enqueue(wf_cuda_stream *s, const work *like, size_t args, int error)
 
 static int host_stream_after(wf_cuda_stream *s, wf_cuda_event *e)
 {
-    int error = begin("stream_after");
+    int error = host_begin("stream_after");
 
+    if (error == 0 && s->capture) { /* events are not recorded in captures */
+        s->capture->failed = true;
+        return host_end(EVENT_FROM_OUTSIDE);
+    }
     if (error == 0 && e->stream)
-        error =
-            enqueue(s, &(work){.name = "a wait", .other = e->stream, .target = e->target}, 0, 0);
-    return end(error);
+        error = host_enqueue(s, &(work){.name = "a wait", .other = e->stream, .target = e->target},
+                             0, 0);
+    return host_end(error);
 }
 
 static void do_copy(work *w)
@@ -409,16 +400,16 @@ static int host_copy(void *to, const void *from, size_t bytes, wf_cuda_way way, 
 {
     work like = {
         .act = do_copy, .name = "a copy", .to = to, .from = from, .bytes = bytes, .way = way};
-    int error = begin("copy");
+    int error = host_begin("copy");
 
     if (error == 0 && !is_placed(&like)) {
         fprintf(stderr, "a copy of %zu bytes from %p to %p has a place of the other side\n", bytes,
                 from, to);
         abort();
     }
-    counts.bytes_in += error == 0 && way == WF_CUDA_TO_DEVICE ? bytes : 0;
-    counts.bytes_out += error == 0 && way == WF_CUDA_TO_HOST ? bytes : 0;
-    return end(enqueue(s, &like, 0, error));
+    host_counts.bytes_in += error == 0 && way == WF_CUDA_TO_DEVICE ? bytes : 0;
+    host_counts.bytes_out += error == 0 && way == WF_CUDA_TO_HOST ? bytes : 0;
+    return host_end(host_enqueue(s, &like, 0, error));
 }
 
 static void do_fill(work *w)
@@ -429,43 +420,49 @@ static void do_fill(work *w)
 static int host_fill(void *to, int byte, size_t bytes, wf_cuda_stream *s)
 {
     work like = {.act = do_fill, .name = "a fill", .to = to, .bytes = bytes, .byte = byte};
-    int error = begin("fill");
+    int error = host_begin("fill");
 
     if (error == 0 && !host_memory_has(to, bytes))
         error = BAD_VALUE;
-    return end(enqueue(s, &like, 0, error));
+    return host_end(host_enqueue(s, &like, 0, error));
 }
 
 static int host_event_new(wf_cuda_event **out)
 {
-    int error = begin("event_new");
+    int error = host_begin("event_new");
 
     *out = error ? NULL : calloc(1, sizeof **out);
-    counts.events += *out != NULL;
-    return end(error ? error : *out ? 0 : WF_CUDA_NO_MEMORY);
+    host_counts.events += *out != NULL;
+    return host_end(error ? error : *out ? 0 : WF_CUDA_NO_MEMORY);
 }
 
 static int host_event_free(wf_cuda_event *e)
 {
-    (void)begin("event_free");
+    (void)host_begin("event_free");
     free(e);
-    counts.events--;
-    return end(0);
+    host_counts.events--;
+    return host_end(0);
 }
 
 static int host_event_record(wf_cuda_event *e, wf_cuda_stream *s)
 {
-    int error = begin("event_record");
+    int error = host_begin("event_record");
 
+    if (error == 0 && s->capture) {
+        fprintf(stderr, "an event is recorded in a capture, which the host cannot do\n");
+        abort();
+    }
     if (error == 0)
         *e = (struct CUevent_st){s, s->queued};
-    return end(error);
+    return host_end(error);
 }
 
 static int host_event_wait(wf_cuda_event *e)
 {
-    int error = begin("event_wait");
+    int error = host_begin("event_wait");
 
+    if (host_capturing)
+        return host_end(host_outside_captures(error));
     if (e->stream)
         run_until(e->stream, e->target);
     return waited(error);
@@ -473,20 +470,20 @@ static int host_event_wait(wf_cuda_event *e)
 
 static int host_event_query(wf_cuda_event *e)
 {
-    int error = begin("event_query");
+    int error = host_outside_captures(host_begin("event_query"));
 
     if (error == 0 && e->stream && e->stream->finished < e->target) {
-        (void)run_some();
+        (void)host_run_some();
         error = e->stream->finished < e->target ? WF_CUDA_NOT_READY : 0;
     }
-    return end(sticky ? sticky : error);
+    return host_end(sticky ? sticky : error);
 }
 
 static int host_launch(const wf_cuda_function *f, wf_cuda_dim grid, wf_cuda_dim block, void **args,
                        size_t shared, wf_cuda_stream *s)
 {
     work like = {.act = do_kernel, .name = f->name, .f = *f, .grid = grid, .block = block};
-    int error = begin("launch");
+    int error = host_begin("launch");
     size_t bytes = 0;
     work *w;
 
@@ -497,7 +494,7 @@ static int host_launch(const wf_cuda_function *f, wf_cuda_dim grid, wf_cuda_dim 
         error = BAD_VALUE;
     w = error ? NULL : malloc(sizeof *w + bytes + 16);
     if (!w)
-        return end(error ? error : WF_CUDA_NO_MEMORY);
+        return host_end(error ? error : WF_CUDA_NO_MEMORY);
     *w = like;
     bytes = 0;
     for (unsigned i = 0; i < f->n; i++) {
@@ -506,7 +503,8 @@ static int host_launch(const wf_cuda_function *f, wf_cuda_dim grid, wf_cuda_dim 
         bytes += f->bytes[i];
     }
     append(s, w);
-    return end(0);
+    host_counts.launches++;
+    return host_end(0);
 }
 
 static void do_product(work *w)
@@ -520,52 +518,52 @@ static int host_multiply(wf_cuda_lt *lt, wf_cuda_product *p, const void *alpha, 
                          const wf_cuda_algorithm *algorithm, void *workspace, wf_cuda_stream *s)
 {
     work like = {.act = do_product, .name = "a product"};
-    int error = begin("multiply");
+    int error = host_begin("multiply");
 
     wf_assert(lt);
     if (error == 0) {
         like.product = host_multiplication_new(p, alpha, a, of_a, b, of_b, beta, c, of_c, algorithm,
                                                workspace);
-        error = like.product ? enqueue(s, &like, 0, 0) : WF_CUDA_NO_MEMORY;
+        error = like.product ? host_enqueue(s, &like, 0, 0) : WF_CUDA_NO_MEMORY;
     }
-    return end(error);
+    return host_end(error);
 }
 
 /* Those of host_blas.c that may be told to fail. */
 static int product_new(wf_cuda_product **out, int compute, int scale)
 {
-    int error = begin("product_new");
+    int error = host_begin("product_new");
 
-    return end(error ? error : host_product_new(out, compute, scale));
+    return host_end(error ? error : host_product_new(out, compute, scale));
 }
 
 static int product_set(wf_cuda_product *p, int attribute, const void *value, size_t bytes)
 {
-    int error = begin("product_set");
+    int error = host_begin("product_set");
 
-    return end(error ? error : host_product_set(p, attribute, value, bytes));
+    return host_end(error ? error : host_product_set(p, attribute, value, bytes));
 }
 
 static int layout_new(wf_cuda_layout **out, int type, uint64_t rows, uint64_t columns, int64_t ld)
 {
-    int error = begin("layout_new");
+    int error = host_begin("layout_new");
 
-    return end(error ? error : host_layout_new(out, type, rows, columns, ld));
+    return host_end(error ? error : host_layout_new(out, type, rows, columns, ld));
 }
 
 static int layout_set(wf_cuda_layout *l, int attribute, const void *value, size_t bytes)
 {
-    int error = begin("layout_set");
+    int error = host_begin("layout_set");
 
-    return end(error ? error : host_layout_set(l, attribute, value, bytes));
+    return host_end(error ? error : host_layout_set(l, attribute, value, bytes));
 }
 
 static int choose(wf_cuda_lt *lt, wf_cuda_product *p, wf_cuda_layout *a, wf_cuda_layout *b,
                   wf_cuda_layout *c, size_t workspace, uint32_t aligned, wf_cuda_algorithm *out)
 {
-    int error = begin("choose");
+    int error = host_begin("choose");
 
-    return end(error ? error : host_choose(lt, p, a, b, c, workspace, aligned, out));
+    return host_end(error ? error : host_choose(lt, p, a, b, c, workspace, aligned, out));
 }
 
 static void do_convolution(work *w)
@@ -576,146 +574,146 @@ static void do_convolution(work *w)
 static int dnn_execute(wf_cuda_dnn *dnn, wf_cuda_descriptor *plan, wf_cuda_descriptor *pack)
 {
     work like = {.act = do_convolution, .name = "a convolution"};
-    int error = begin("dnn_execute");
+    int error = host_begin("dnn_execute");
     wf_cuda_stream *s;
 
     if (error == 0) {
         like.convolution = host_convolution_new(dnn, plan, pack, &s);
-        error = like.convolution ? enqueue(s, &like, 0, 0) : WF_CUDA_NO_MEMORY;
+        error = like.convolution ? host_enqueue(s, &like, 0, 0) : WF_CUDA_NO_MEMORY;
     }
-    return end(error);
+    return host_end(error);
 }
 
 static int dnn_new(wf_cuda_dnn **out)
 {
-    int error = begin("dnn_new");
+    int error = host_begin("dnn_new");
 
-    return end(error ? error : host_dnn_new(out));
+    return host_end(error ? error : host_dnn_new(out));
 }
 
 static int dnn_free(wf_cuda_dnn *dnn)
 {
-    (void)begin("dnn_free");
-    return end(host_dnn_free(dnn));
+    (void)host_begin("dnn_free");
+    return host_end(host_dnn_free(dnn));
 }
 
 static int dnn_stream(wf_cuda_dnn *dnn, wf_cuda_stream *s)
 {
-    int error = begin("dnn_stream");
+    int error = host_begin("dnn_stream");
 
-    return end(error ? error : host_dnn_stream(dnn, s));
+    return host_end(error ? error : host_dnn_stream(dnn, s));
 }
 
 static int dnn_make(int kind, wf_cuda_descriptor **out)
 {
-    int error = begin("dnn_make");
+    int error = host_begin("dnn_make");
 
-    return end(error ? error : host_dnn_make(kind, out));
+    return host_end(error ? error : host_dnn_make(kind, out));
 }
 
 static int dnn_unmake(wf_cuda_descriptor *d)
 {
-    (void)begin("dnn_unmake");
-    return end(host_dnn_unmake(d));
+    (void)host_begin("dnn_unmake");
+    return host_end(host_dnn_unmake(d));
 }
 
 static int dnn_set(wf_cuda_descriptor *d, int attribute, int type, int64_t n, const void *values)
 {
-    int error = begin("dnn_set");
+    int error = host_begin("dnn_set");
 
-    return end(error ? error : host_dnn_set(d, attribute, type, n, values));
+    return host_end(error ? error : host_dnn_set(d, attribute, type, n, values));
 }
 
 static int dnn_get(wf_cuda_descriptor *d, int attribute, int type, int64_t most, int64_t *n,
                    void *values)
 {
-    int error = begin("dnn_get");
+    int error = host_begin("dnn_get");
 
-    return end(error ? error : host_dnn_get(d, attribute, type, most, n, values));
+    return host_end(error ? error : host_dnn_get(d, attribute, type, most, n, values));
 }
 
 static int dnn_finish(wf_cuda_descriptor *d)
 {
-    int error = begin("dnn_finish");
+    int error = host_begin("dnn_finish");
 
-    return end(error ? error : host_dnn_finish(d));
+    return host_end(error ? error : host_dnn_finish(d));
 }
 
 /* Those of host_compile.c. */
 static int compiler_version(int *v_major, int *v_minor)
 {
-    int error = begin("compiler_version");
+    int error = host_begin("compiler_version");
 
-    return end(error ? error : host_compiler_version(v_major, v_minor));
+    return host_end(error ? error : host_compiler_version(v_major, v_minor));
 }
 
 static int program_new(wf_cuda_program **out, const char *source, const char *name)
 {
-    int error = begin("program_new");
+    int error = host_begin("program_new");
 
     (void)name;
-    return end(error ? error : host_program_new(out, source));
+    return host_end(error ? error : host_program_new(out, source));
 }
 
 static int program_compile(wf_cuda_program *p, int n, const char *const options[])
 {
-    int error = begin("program_compile");
+    int error = host_begin("program_compile");
 
-    return end(error ? error : host_program_compile(p, n, options));
+    return host_end(error ? error : host_program_compile(p, n, options));
 }
 
 static int program_log_size(wf_cuda_program *p, size_t *bytes)
 {
-    int error = begin("program_log_size");
+    int error = host_begin("program_log_size");
 
-    return end(error ? error : host_program_log_size(p, bytes));
+    return host_end(error ? error : host_program_log_size(p, bytes));
 }
 
 static int program_log(wf_cuda_program *p, char *out)
 {
-    int error = begin("program_log");
+    int error = host_begin("program_log");
 
-    return end(error ? error : host_program_log(p, out));
+    return host_end(error ? error : host_program_log(p, out));
 }
 
 static int program_code_size(wf_cuda_program *p, size_t *bytes)
 {
-    int error = begin("program_code_size");
+    int error = host_begin("program_code_size");
 
-    return end(error ? error : host_program_code_size(p, bytes));
+    return host_end(error ? error : host_program_code_size(p, bytes));
 }
 
 static int program_code(wf_cuda_program *p, char *out)
 {
-    int error = begin("program_code");
+    int error = host_begin("program_code");
 
-    return end(error ? error : host_program_code(p, out));
+    return host_end(error ? error : host_program_code(p, out));
 }
 
 static int program_free(wf_cuda_program *p)
 {
-    (void)begin("program_free");
-    return end(host_program_free(p));
+    (void)host_begin("program_free");
+    return host_end(host_program_free(p));
 }
 
 static int library_load(wf_cuda_library **out, const void *code)
 {
-    int error = begin("library_load");
+    int error = host_begin("library_load");
 
-    return end(error ? error : host_library_load(out, code));
+    return host_end(error ? error : host_library_load(out, code));
 }
 
 static int library_kernel(const void **out, wf_cuda_library *l, const char *name)
 {
-    int error = begin("library_kernel");
+    int error = host_begin("library_kernel");
 
-    return end(error ? error : host_library_kernel(out, l, name));
+    return host_end(error ? error : host_library_kernel(out, l, name));
 }
 
 static int library_free(wf_cuda_library *l)
 {
-    (void)begin("library_free");
-    return end(host_library_free(l));
+    (void)host_begin("library_free");
+    return host_end(host_library_free(l));
 }
 
 const wf_cuda_calls wf_cuda_host = {
@@ -770,11 +768,17 @@ const wf_cuda_calls wf_cuda_host = {
     .library_load = library_load,
     .library_kernel = library_kernel,
     .library_free = library_free,
+    .capture_begin = host_capture_begin,
+    .capture_end = host_capture_end,
+    .graph_free = host_graph_free,
+    .replay_new = host_replay_new,
+    .replay_free = host_replay_free,
+    .replay = host_replay,
 };
 
 cuda_host_counts cuda_host_count(void)
 {
-    cuda_host_counts c = counts;
+    cuda_host_counts c = host_counts;
 
     c.held = host_memory_held();
     c.objects += host_blas_objects() + host_dnn_objects() + host_compile_objects();

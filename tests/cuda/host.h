@@ -11,6 +11,10 @@
  * order that events allow, and no more is done than is waited for; a query of an event lets one
  * piece of work happen.
  *
+ * A capture is as CUDA's: a call that it forbids gives CUDA's error, and ends it without a graph.
+ * Its thread neither waits, asks, allocates nor frees, and its stream waits for no event. Events
+ * are not recorded in one here.
+ *
  * Programs are compiled by g++; without it none is.
  */
 #ifndef TESTS_CUDA_HOST_H
@@ -59,6 +63,7 @@ typedef struct cuda_host_counts {
     size_t made;  /* so far: memory, streams, events and objects of cuBLASLt that were asked for */
     size_t waits; /* so far: for a stream or an event */
     size_t bytes_in, bytes_out; /* so far: of copies from the host and to it */
+    size_t launches, replays;   /* so far: kernels that were launched or recorded; graphs */
 } cuda_host_counts;
 cuda_host_counts cuda_host_count(void);
 

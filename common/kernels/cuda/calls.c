@@ -280,6 +280,47 @@ static int real_library_free(wf_cuda_library *l)
     return (int)cudaLibraryUnload((cudaLibrary_t)l);
 }
 
+/* ---- graphs ---- */
+
+static int real_capture_begin(wf_cuda_stream *s)
+{
+    return (int)cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal);
+}
+
+/* A failed capture is no failure of the work that follows: libraries ask for the last error. */
+static int real_capture_end(wf_cuda_stream *s, wf_cuda_graph **out)
+{
+    int error = (int)cudaStreamEndCapture(s, out);
+
+    if (error != 0)
+        (void)cudaGetLastError();
+    return error;
+}
+
+static int real_graph_free(wf_cuda_graph *g)
+{
+    return (int)cudaGraphDestroy(g);
+}
+
+static int real_replay_new(wf_cuda_replayed **out, wf_cuda_graph *g)
+{
+    int error = (int)cudaGraphInstantiate(out, g, 0);
+
+    if (error != 0)
+        (void)cudaGetLastError();
+    return error;
+}
+
+static int real_replay_free(wf_cuda_replayed *r)
+{
+    return (int)cudaGraphExecDestroy(r);
+}
+
+static int real_replay(wf_cuda_replayed *r, wf_cuda_stream *s)
+{
+    return (int)cudaGraphLaunch(r, s);
+}
+
 const wf_cuda_calls wf_cuda_real = {
     .count = real_count,
     .properties = real_properties,
@@ -332,4 +373,10 @@ const wf_cuda_calls wf_cuda_real = {
     .library_load = real_library_load,
     .library_kernel = real_library_kernel,
     .library_free = real_library_free,
+    .capture_begin = real_capture_begin,
+    .capture_end = real_capture_end,
+    .graph_free = real_graph_free,
+    .replay_new = real_replay_new,
+    .replay_free = real_replay_free,
+    .replay = real_replay,
 };

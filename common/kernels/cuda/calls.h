@@ -21,6 +21,8 @@
 /* CUDA's own, and never looked into. */
 typedef struct CUstream_st wf_cuda_stream;
 typedef struct CUevent_st wf_cuda_event;
+typedef struct CUgraph_st wf_cuda_graph;        /* cudaGraph_t */
+typedef struct CUgraphExec_st wf_cuda_replayed; /* cudaGraphExec_t */
 
 enum {
     WF_CUDA_NO_MEMORY = 2,
@@ -171,6 +173,15 @@ typedef struct wf_cuda_calls {
     /* What wf_cuda_function.kernel may be, until the library is freed. */
     int (*library_kernel)(const void **out, wf_cuda_library *l, const char *name);
     int (*library_free)(wf_cuda_library *l);
+
+    /* Graphs. What the calling thread queues on s from the first call to the second is recorded and
+     * not done; other threads use the runtime meanwhile (cudaStreamCaptureModeThreadLocal). */
+    int (*capture_begin)(wf_cuda_stream *s);
+    int (*capture_end)(wf_cuda_stream *s, wf_cuda_graph **out); /* ends it also if it fails */
+    int (*graph_free)(wf_cuda_graph *g);
+    int (*replay_new)(wf_cuda_replayed **out, wf_cuda_graph *g);
+    int (*replay_free)(wf_cuda_replayed *r);
+    int (*replay)(wf_cuda_replayed *r, wf_cuda_stream *s);
 } wf_cuda_calls;
 
 extern const wf_cuda_calls wf_cuda_real;

@@ -243,6 +243,61 @@ static bool cuda_event_done(wf_device_event *e)
            g->calls->event_query(((cuda_event *)e)->of) != WF_CUDA_NOT_READY;
 }
 
+/* ---- graphs ---- */
+
+typedef struct cuda_graph {
+    wf_device_graph base;
+    wf_cuda_replayed *of;
+} cuda_graph;
+
+static wf_status cuda_record_begin(wf_stream *s, wf_err *err)
+{
+    const wf_cuda_gpu *g = gpu_of(s->device);
+
+    CALL(g, capture_begin(wf_cuda_stream_of(s)), err);
+    return WF_OK;
+}
+
+/* Memory is had first: a capture that has begun must be ended, whatever else fails. */
+static wf_status cuda_record_end(wf_stream *s, wf_device_graph **out, wf_err *err)
+{
+    const wf_cuda_gpu *g = gpu_of(s->device);
+    cuda_graph *made = calloc(1, sizeof *made);
+    wf_cuda_graph *recorded = NULL;
+    int error = g->calls->use(g->index), ended;
+
+    ended = g->calls->capture_end(wf_cuda_stream_of(s), &recorded);
+    error = error ? error : ended;
+    if (error == 0 && made)
+        error = g->calls->replay_new(&made->of, recorded);
+    if (ended == 0)
+        (void)g->calls->graph_free(recorded); /* what replays has its own copy */
+    if (error != 0 || !made) {
+        free(made);
+        return error ? wf_cuda_fail(g, error, err) : wf_fail_nomem(err, sizeof *made);
+    }
+    made->base.device = s->device;
+    *out = &made->base;
+    return WF_OK;
+}
+
+static wf_status cuda_graph_launch(wf_device_graph *graph, wf_stream *s, wf_err *err)
+{
+    const wf_cuda_gpu *g = gpu_of(s->device);
+
+    CALL(g, replay(((cuda_graph *)graph)->of, wf_cuda_stream_of(s)), err);
+    return WF_OK;
+}
+
+static void cuda_graph_free(wf_device_graph *graph)
+{
+    const wf_cuda_gpu *g = gpu_of(graph->device);
+
+    if (g->calls->use(g->index) == 0)
+        (void)g->calls->replay_free(((cuda_graph *)graph)->of);
+    free(graph);
+}
+
 /* ---- a GPU ---- */
 
 static wf_status find_gpu(const wf_cuda_calls *calls, const char *kind, int index,
@@ -308,7 +363,11 @@ wf_status wf_cuda_open(const wf_cuda_calls *calls, const char *kind, int index, 
                           .event_free = cuda_event_free,
                           .event_record = cuda_event_record,
                           .event_wait = cuda_event_wait,
-                          .event_done = cuda_event_done};
+                          .event_done = cuda_event_done,
+                          .record_begin = cuda_record_begin,
+                          .record_end = cuda_record_end,
+                          .graph_launch = cuda_graph_launch,
+                          .graph_free = cuda_graph_free};
     g->rows = (wf_device_rows){.device = &g->base,
                                .files = wf_cuda_files,
                                .n_files = wf_cuda_n_files,
