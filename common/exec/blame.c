@@ -18,7 +18,6 @@ typedef enum taint { CLEAN = 0, INFINITE, NOT_A_NUMBER } taint;
 
 typedef struct search {
     wf_plan *p;
-    const wf_step_key *key;
     uint8_t *taints;   /* [n_values], by wf_value.index */
     bool *bad;         /* [n_values]: on the way from where it began to where it was seen */
     uint32_t *step_of; /* [n_values]: of the step that makes it; WF_TO_THE_END: none does */
@@ -109,7 +108,7 @@ static wf_status look(search *s, wf_err *err)
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const wf_node *n = p->steps[i].run.node;
 
-        WF_TRY(wf_step_run(p, &p->steps[i], s->key, err));
+        WF_TRY(wf_step_run(p, &p->steps[i], err));
         for (uint32_t k = 0; k < n->n_out; k++)
             if (n->out[k]) {
                 WF_TRY(host_copy(s, n->out[k], p->steps[i].out[k], &made, err));
@@ -215,7 +214,7 @@ static wf_status describe(search *s, const wf_value *v, wf_blame *out, wf_err *e
         return WF_OK;
     }
     for (uint32_t i = 0; i < at; i++)
-        WF_TRY(wf_step_run(s->p, &s->p->steps[i], s->key, err));
+        WF_TRY(wf_step_run(s->p, &s->p->steps[i], err));
     step = &s->p->steps[at];
     out->kind = WF_BLAME_NODE;
     out->name = step->run.node->name;
@@ -237,7 +236,7 @@ static wf_status describe(search *s, const wf_value *v, wf_blame *out, wf_err *e
 wf_status wf_plan_blame(wf_plan *p, const wf_step_key *key, uint32_t output, wf_blame *out,
                         wf_err *err)
 {
-    search s = {.p = p, .key = key};
+    search s = {.p = p};
     const wf_value *bad = NULL, *v = p->outs[output].value;
     size_t n = p->g->n_values + 1;
     wf_status rc;
@@ -250,7 +249,7 @@ wf_status wf_plan_blame(wf_plan *p, const wf_step_key *key, uint32_t output, wf_
         rc = wf_fail_nomem(err, n * sizeof *s.step_of);
         goto out;
     }
-    rc = wf_plan_prepare_run(p, err);
+    rc = wf_plan_prepare_run(p, key, err);
     if (rc == WF_OK)
         rc = make_scratch(&s, err);
     if (rc == WF_OK)

@@ -95,6 +95,7 @@ static wf_status build(wf_plan *p, const wf_graph *g, const wf_plan_options *o, 
     WF_TRY(wf_plan_lay_out(p, err));
     WF_TRY(wf_plan_steps(p, err));
     WF_TRY(wf_plan_place(p, err));
+    WF_TRY(wf_plan_draws(p, err));
     WF_TRY(wf_plan_upload(p, err));
     WF_TRY(make_events(p, err));
     WF_TRY(wf_plan_stretches(p, err));
@@ -136,6 +137,7 @@ void wf_plan_free(wf_plan **p)
         wf_buf_unref(&(*p)->sides[side].memory);
         wf_buf_unref(&(*p)->sides[side].constants);
         wf_buf_unref(&(*p)->sides[side].workspace);
+        wf_buf_unref(&(*p)->sides[side].keys_there);
     }
     wf_graph_free(&(*p)->g);
     wf_arena_free(&(*p)->arena);

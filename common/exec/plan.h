@@ -105,9 +105,12 @@ enum { WF_SIDE_HOST = 0, WF_SIDES = 1 + WF_PLAN_DEVICES };
 typedef struct wf_plan_side {
     const wf_device *device;
     wf_stream *stream;
-    wf_buf *memory;    /* arena rooms */
-    wf_buf *constants; /* not on the host */
-    wf_buf *workspace; /* of one step at a time */
+    wf_buf *memory;     /* arena rooms */
+    wf_buf *constants;  /* not on the host */
+    wf_buf *workspace;  /* of one step at a time */
+    wf_rng_key *keys;   /* [n_keys]: of the steps here that draw, in their order; not on the host */
+    wf_buf *keys_there; /* the same, in memory of the device */
+    uint32_t n_keys;
     size_t arena_bytes, workspace_bytes;
     const wf_node *hungriest; /* whose kernel wants the workspace */
 } wf_plan_side;
@@ -191,14 +194,17 @@ WF_MUST_USE wf_status wf_plan_reserve(wf_plan *p, const wf_device *d, size_t byt
                                       const wf_node *n, wf_buf **out, wf_err *err);
 wf_status wf_plan_too_large(const wf_plan *p, size_t bytes, const wf_node *n, wf_err *err);
 
+/* draws.c: makes room for the keys of random draws; sets and brings those of a run. */
+WF_MUST_USE wf_status wf_plan_draws(wf_plan *p, wf_err *err);
+WF_MUST_USE wf_status wf_plan_draw(wf_plan *p, const wf_step_key *key, wf_err *err);
+
 /* run.c: before the first step of a run; one step of it. */
-WF_MUST_USE wf_status wf_plan_prepare_run(wf_plan *p, wf_err *err);
-WF_MUST_USE wf_status wf_step_run(wf_plan *p, wf_step *s, const wf_step_key *key, wf_err *err);
+WF_MUST_USE wf_status wf_plan_prepare_run(wf_plan *p, const wf_step_key *key, wf_err *err);
+WF_MUST_USE wf_status wf_step_run(wf_plan *p, wf_step *s, wf_err *err);
 
 /* replay.c: finds stretches; frees what was recorded of them; queues one. */
 WF_MUST_USE wf_status wf_plan_stretches(wf_plan *p, wf_err *err);
 void wf_plan_forget(wf_plan *p);
-WF_MUST_USE wf_status wf_stretch_run(wf_plan *p, wf_stretch *s, const wf_step_key *key,
-                                     wf_err *err);
+WF_MUST_USE wf_status wf_stretch_run(wf_plan *p, wf_stretch *s, wf_err *err);
 
 #endif

@@ -2,8 +2,8 @@
 /* common/exec/replay.c - steps that a device has recorded are queued by one call, and not by one or
  * more for each kernel.
  *
- * A stretch is a row of steps of one device that neither draw random numbers nor copy from or to
- * the host, so that what they do follows from the addresses of their operands alone. Those of the
+ * A stretch is a row of steps of one device without a copy from or to the host: what they are asked
+ * to do follows from the addresses of their operands alone. Those of the
  * arena and of constants never change. A stretch is recorded for the addresses that inputs and
  * outputs have in a run, a few times, since memory that is lent to a plan comes in turns.
  *
@@ -22,7 +22,7 @@ enum {
 
 static bool may_be_recorded(const wf_plan *p, const wf_step *s)
 {
-    return s->side != WF_SIDE_HOST && !s->draws && !s->after && !wf_plan_is_copy(s->run.node) &&
+    return s->side != WF_SIDE_HOST && !s->after && !wf_plan_is_copy(s->run.node) &&
            wf_device_records(p->sides[s->side].device);
 }
 
@@ -121,16 +121,16 @@ static wf_recorded *find(const wf_plan *p, wf_stretch *s)
     return NULL;
 }
 
-static wf_status run_each(wf_plan *p, const wf_stretch *s, const wf_step_key *key, wf_err *err)
+static wf_status run_each(wf_plan *p, const wf_stretch *s, wf_err *err)
 {
     for (uint32_t i = s->begin; i < s->end; i++)
-        WF_TRY(wf_step_run(p, &p->steps[i], key, err));
+        WF_TRY(wf_step_run(p, &p->steps[i], err));
     return WF_OK;
 }
 
 /* Records the stretch in place of the recording that was made longest ago; NULL: it cannot be.
  * Nothing of the run before is queued any more. */
-static wf_recorded *record(wf_plan *p, wf_stretch *s, const wf_step_key *key)
+static wf_recorded *record(wf_plan *p, wf_stretch *s)
 {
     wf_stream *stream = p->sides[p->steps[s->begin].side].stream;
     wf_recorded *r = &s->recorded[s->n_recorded++ % WF_RECORDINGS];
@@ -142,7 +142,7 @@ static wf_recorded *record(wf_plan *p, wf_stretch *s, const wf_step_key *key)
         r->places[k] = place_of(p, s->rooms[k]);
     rc = wf_stream_record_begin(stream, &why);
     if (rc == WF_OK) {
-        rc = run_each(p, s, key, &why);
+        rc = run_each(p, s, &why);
         ended = wf_stream_record_end(stream, &r->graph, rc == WF_OK ? &why : &ignored);
         rc = rc == WF_OK ? ended : rc;
     }
@@ -157,13 +157,13 @@ static wf_recorded *record(wf_plan *p, wf_stretch *s, const wf_step_key *key)
     return NULL;
 }
 
-wf_status wf_stretch_run(wf_plan *p, wf_stretch *s, const wf_step_key *key, wf_err *err)
+wf_status wf_stretch_run(wf_plan *p, wf_stretch *s, wf_err *err)
 {
     wf_recorded *r = p->has_run ? find(p, s) : NULL;
 
     if (p->has_run && !r && !s->given_up && s->n_recorded < MOST_RECORDED)
-        r = record(p, s, key);
+        r = record(p, s);
     if (!r)
-        return run_each(p, s, key, err);
+        return run_each(p, s, err);
     return wf_device_graph_launch(r->graph, p->sides[p->steps[s->begin].side].stream, err);
 }

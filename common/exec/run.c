@@ -64,29 +64,20 @@ static wf_status announce(wf_plan *p, uint32_t first, uint32_t n, wf_ready_fn *o
     return WF_OK;
 }
 
-static wf_rng_key key_of(const wf_step *s, const wf_step_key *key)
-{
-    uint64_t stream = wf_rng_fold(s->sequence, key->epoch);
-
-    stream = wf_rng_fold(stream, key->split);
-    return (wf_rng_key){key->seed, wf_rng_fold(stream, key->batch)};
-}
-
-wf_status wf_plan_prepare_run(wf_plan *p, wf_err *err)
+wf_status wf_plan_prepare_run(wf_plan *p, const wf_step_key *key, wf_err *err)
 {
     wf_assert(!p->measure_only);
     WF_TRY(check_inputs(p, err));
-    return place_outputs(p, err);
+    WF_TRY(place_outputs(p, err));
+    return wf_plan_draw(p, key, err);
 }
 
-wf_status wf_step_run(wf_plan *p, wf_step *s, const wf_step_key *key, wf_err *err)
+wf_status wf_step_run(wf_plan *p, wf_step *s, wf_err *err)
 {
     wf_status rc;
 
     for (uint32_t left = s->after; left; left &= left - 1)
         WF_TRY(wf_stream_wait(p->sides[__builtin_ctz(left)].stream, err));
-    if (s->draws)
-        s->run.key = key_of(s, key);
     rc = s->kernel->run(&s->run, s->in, s->out, err);
     if (rc != WF_OK)
         return wf_err_wrap(err, rc, "%s \"%s\"", s->run.node->op->name, s->run.node->name);
@@ -96,7 +87,7 @@ wf_status wf_step_run(wf_plan *p, wf_step *s, const wf_step_key *key, wf_err *er
 wf_status wf_plan_start(wf_plan *p, const wf_step_key *key, wf_ready_fn *on_ready, void *arg,
                         wf_err *err)
 {
-    WF_TRY(wf_plan_prepare_run(p, err));
+    WF_TRY(wf_plan_prepare_run(p, key, err));
     if (p->n_ready_at_start)
         WF_TRY(announce(p, 0, p->n_ready_at_start, on_ready, arg, err));
     for (uint32_t i = 0, end, next = 0; i < p->n_steps; i = end) {
@@ -104,11 +95,11 @@ wf_status wf_plan_start(wf_plan *p, const wf_step_key *key, wf_ready_fn *on_read
 
         end = i + 1;
         if (stretch && stretch->begin == i) {
-            WF_TRY(wf_stretch_run(p, stretch, key, err));
+            WF_TRY(wf_stretch_run(p, stretch, err));
             end = stretch->end;
             next++;
         } else {
-            WF_TRY(wf_step_run(p, &p->steps[i], key, err));
+            WF_TRY(wf_step_run(p, &p->steps[i], err));
         }
         for (const wf_step *s = &p->steps[i]; s < &p->steps[end]; s++)
             if (s->n_ready)

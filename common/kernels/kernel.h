@@ -55,7 +55,9 @@ typedef struct wf_run {
     void *workspace; /* of the device: the bytes that prepare asked for, aligned to 64, of undefined
                       * content; never NULL */
     const void *state;
-    wf_rng_key key; /* of (seed, node's name, epoch, split, batch) */
+    wf_rng_key key;              /* of (seed, node's name, epoch, split, batch) */
+    const wf_rng_key *key_there; /* of a device that is not the host: the same in its memory, when
+                                  * the kernel runs */
 } wf_run;
 
 /* Tensors of absent optional inputs and outputs are NULL, also past the node's own n_in or n_out up

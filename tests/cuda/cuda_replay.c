@@ -207,26 +207,28 @@ static void results_are_those_of_the_cpu(void **state)
 /* The loss leaves between the forward and the backward part: two graphs. */
 static void a_step_is_two_launches(void **state)
 {
-    wf_graph *g = step_graph(false);
-    trained *t = open_trained(g, cuda_host_device()), *cpu = open_trained(g, &wf_cpu);
-    cuda_host_counts before, now;
-    wf_err err;
-
     (void)state;
-    for (uint64_t n = 0; n < 4; n++)
-        one_run(t, cpu, (int)(n % 2), n);
-    before = cuda_host_count();
-    assert_true(before.launches > 0);
-    for (int n = 0; n < 10; n++)
-        assert_ok(run_set(t, n % 2, 0, &err), err);
-    now = cuda_host_count();
-    assert_int_equal(now.replays - before.replays, 20);
-    assert_int_equal(now.launches, before.launches);
-    assert_int_equal(now.waits - before.waits, 10);
-    assert_int_equal(now.made, before.made);
-    close_trained(&t);
-    close_trained(&cpu);
-    wf_graph_free(&g);
+    for (int drops = 0; drops < 2; drops++) {
+        wf_graph *g = step_graph(drops);
+        trained *t = open_trained(g, cuda_host_device()), *cpu = open_trained(g, &wf_cpu);
+        cuda_host_counts before, now;
+        wf_err err;
+
+        for (uint64_t n = 0; n < 4; n++)
+            one_run(t, cpu, (int)(n % 2), n);
+        before = cuda_host_count();
+        assert_true(before.launches > 0);
+        for (uint64_t n = 0; n < 10; n++)
+            assert_ok(run_set(t, (int)(n % 2), n, &err), err);
+        now = cuda_host_count();
+        assert_int_equal(now.replays - before.replays, 20);
+        assert_int_equal(now.launches, before.launches);
+        assert_int_equal(now.waits - before.waits, 10);
+        assert_int_equal(now.made, before.made);
+        close_trained(&t);
+        close_trained(&cpu);
+        wf_graph_free(&g);
+    }
 }
 
 /* More sets than are kept: each run records, until it is given up. */

@@ -6,6 +6,7 @@
 
 #include "common/kernels/cuda/code.h"
 extern "C" {
+#include "common/base/fold.h"
 #include "common/base/philox.h"
 }
 

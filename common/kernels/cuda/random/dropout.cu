@@ -17,8 +17,8 @@ WF_CODE double ratio_of(const wf_numbers &ratio)
 }
 
 template <class T>
-__global__ void drop(wf_rng_key key, wf_numbers ratio, const uint8_t *training, const T *x, T *y,
-                     uint8_t *mask, int64_t n, wf_complaints c)
+__global__ void drop(const wf_rng_key *key, wf_numbers ratio, const uint8_t *training, const T *x,
+                     T *y, uint8_t *mask, int64_t n, wf_complaints c)
 {
     const double share = ratio_of(ratio);
     const bool trains = training && *training, drops = trains && share != 0;
@@ -33,7 +33,7 @@ __global__ void drop(wf_rng_key key, wf_numbers ratio, const uint8_t *training, 
         float u[WF_DRAWN] = {};
 
         if (drops)
-            wf_draw(key, block, u);
+            wf_draw(*key, block, u);
         for (int k = 0; k < WF_DRAWN; k++) {
             int64_t i = block * WF_DRAWN + k;
             bool keeps = !drops || u[k] >= (float)share;
@@ -53,7 +53,7 @@ wf_status dropout(const wf_run *run, const wf_tensor *const in[], wf_tensor *con
 {
     int64_t n = wf_elems(out[0]);
 
-    return wf_launch(run, "Dropout", drop<T>, wf_blocks_of_draws(run, n), err, run->key,
+    return wf_launch(run, "Dropout", drop<T>, wf_blocks_of_draws(run, n), err, run->key_there,
                      wf_numbers_of(in[1]), in[2] ? static_cast<const uint8_t *>(in[2]->data) : NULL,
                      static_cast<const T *>(in[0]->data), static_cast<T *>(out[0]->data),
                      out[1] ? static_cast<uint8_t *>(out[1]->data) : nullptr, n,

@@ -14,17 +14,30 @@
 namespace
 {
 
-wf_rng_key key_of(const wf_run *run)
+/* The key of a run, and what the node's own seed makes of it. */
+struct source {
+    const wf_rng_key *of_run;
+    bool is_seeded;
+    uint32_t seed; /* the bits of it */
+
+    WF_CODE wf_rng_key key() const
+    {
+        wf_rng_key key = *of_run;
+
+        if (is_seeded)
+            key.stream = wf_fold(key.stream, seed);
+        return key;
+    }
+};
+
+source source_of(const wf_run *run)
 {
     const wf_attr *seed = wf_node_attr(run->node, "seed");
-    wf_rng_key key = run->key;
-    uint32_t bits;
+    source s = {run->key_there, seed != nullptr, 0};
 
-    if (seed) {
-        std::memcpy(&bits, &seed->f, sizeof bits);
-        key.stream = wf_rng_fold(key.stream, bits);
-    }
-    return key;
+    if (seed)
+        std::memcpy(&s.seed, &seed->f, sizeof s.seed);
+    return s;
 }
 
 /* In [low, high). The product is rounded before the sum, as the cpu's is: a GPU would join them. */
@@ -69,8 +82,10 @@ template <class T> struct toss {
     }
 };
 
-template <class F> __global__ void draw(wf_rng_key key, int64_t n, F f)
+template <class F> __global__ void draw(source from, int64_t n, F f)
 {
+    const wf_rng_key key = from.key();
+
     for (int64_t block = wf_first(); block * WF_DRAWN < n; block += wf_all()) {
         float u[WF_DRAWN];
 
@@ -82,14 +97,18 @@ template <class F> __global__ void draw(wf_rng_key key, int64_t n, F f)
 }
 
 /* Numbers of 53 bits: number i is of block i, and a thread makes one. */
-__global__ void draw_uniform(wf_rng_key key, int64_t n, double low, double high, double *out)
+__global__ void draw_uniform(source from, int64_t n, double low, double high, double *out)
 {
+    const wf_rng_key key = from.key();
+
     for (int64_t i = wf_first(); i < n; i += wf_all())
         out[i] = between(low, high, wf_philox_f64(key, (uint64_t)i));
 }
 
-__global__ void draw_normal(wf_rng_key key, int64_t n, double mean, double scale, double *out)
+__global__ void draw_normal(source from, int64_t n, double mean, double scale, double *out)
 {
+    const wf_rng_key key = from.key();
+
     for (int64_t i = wf_first(); i < n; i += wf_all()) {
         uint64_t pair = (uint64_t)i & ~(uint64_t)1;
         double radius = std::sqrt(-2 * std::log(1 - wf_philox_f64(key, pair)));
@@ -102,7 +121,7 @@ __global__ void draw_normal(wf_rng_key key, int64_t n, double mean, double scale
 template <class F> wf_status draw_all(const wf_run *run, int64_t n, F f, wf_err *err)
 {
     return wf_launch(run, run->node->op->name, draw<F>, wf_blocks_of_draws(run, n), err,
-                     key_of(run), n, f);
+                     source_of(run), n, f);
 }
 
 wf_status random_normal(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
@@ -115,8 +134,8 @@ wf_status random_normal(const wf_run *run, const wf_tensor *const in[], wf_tenso
     (void)in;
     if (out[0]->dtype == WF_F32)
         return draw_all(run, n, normal{mean, scale, static_cast<float *>(out[0]->data)}, err);
-    return wf_launch(run, run->node->op->name, draw_normal, wf_blocks(run, n), err, key_of(run), n,
-                     mean, scale, static_cast<double *>(out[0]->data));
+    return wf_launch(run, run->node->op->name, draw_normal, wf_blocks(run, n), err, source_of(run),
+                     n, mean, scale, static_cast<double *>(out[0]->data));
 }
 
 wf_status random_uniform(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
@@ -129,8 +148,8 @@ wf_status random_uniform(const wf_run *run, const wf_tensor *const in[], wf_tens
     (void)in;
     if (out[0]->dtype == WF_F32)
         return draw_all(run, n, uniform{low, high, static_cast<float *>(out[0]->data)}, err);
-    return wf_launch(run, run->node->op->name, draw_uniform, wf_blocks(run, n), err, key_of(run), n,
-                     low, high, static_cast<double *>(out[0]->data));
+    return wf_launch(run, run->node->op->name, draw_uniform, wf_blocks(run, n), err, source_of(run),
+                     n, low, high, static_cast<double *>(out[0]->data));
 }
 
 template <class T>
