@@ -210,7 +210,8 @@ static wf_status plan_for(wf_side *s, uint64_t records, bool measure_only, wf_pl
                                .n_resident = s->n_resident,
                                .resident = s->resident,
                                .measure_only = measure_only,
-                               .bf16 = s->spec.start->bf16};
+                               .bf16 = s->spec.start->bf16,
+                               .tf32 = s->spec.start->tf32};
     wf_status rc = WF_OK;
 
     if (!shapes)

@@ -211,6 +211,8 @@ static void warn_of_float32(const wf_trainer *t)
 {
     if (t->start->bf16 && t->devices[0]->is_host && !wf_kernels_have_bf16())
         WF_LOG_WARN("compute.float32", "why=\"this processor has no bfloat16 products\"");
+    if (t->start->tf32 && t->devices[0]->is_host)
+        WF_LOG_WARN("compute.float32", "why=\"GPUs alone compute in tf32\"");
 }
 
 /* The train side, with the files of a round if its data grows; variables are still to take `apart`

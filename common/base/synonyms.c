@@ -48,6 +48,7 @@ static const struct {
     {"synchronous", "bsp"},
     {"asynchronous", "async"},
     {"bf16", "bfloat16"},
+    {"tensorfloat32", "tf32"},
     {"fp32", "float32"},
     {"float", "float32"},
     {"double", "float64"},

@@ -75,6 +75,7 @@ typedef struct wf_plan_options {
     const char *limit_hint; /* what to do about that limit; NULL: lower the batch */
     bool measure_only;      /* for wf_plan_memory alone: nothing large is allocated */
     bool bf16; /* f32 products and convolutions round their factors to bfloat16; sums stay f32 */
+    bool tf32; /* or, on a GPU, to TF32 */
 } wf_plan_options;
 
 /* What a port of the plan is. Strings are borrowed for the plan's life. */

@@ -185,7 +185,8 @@ static wf_status make_step(wf_plan *p, uint32_t i, wf_step *s, wf_err *err)
                     .device = side->device,
                     .arena = p->arena,
                     .threads = wf_pool_threads(p->pool),
-                    .bf16 = p->bf16};
+                    .bf16 = p->bf16,
+                    .tf32 = p->tf32};
     wf_status rc = WF_OK;
 
     s->kernel = p->kernels[i];

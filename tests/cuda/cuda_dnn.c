@@ -148,22 +148,25 @@ static void engines_keep_what_weft_promises(void **state)
 
     (void)state;
     for (uint64_t seed = 1; seed <= SEEDS; seed++)
-        for (int64_t bf16 = 0; bf16 < 2; bf16++) {
+        for (int allowed = 0; allowed < 3; allowed++) { /* nothing, TF32, bfloat16 */
             wf_dnn_case c = a_case();
             size_t workspace;
             wf_dnn_way *w;
             float got;
 
             cuda_host_seed(seed);
-            c.bf16 = bf16;
+            c.tf32 = allowed == 1;
+            c.bf16 = allowed == 2;
             c.dilation[0] = (int64_t)seed; /* of one tap: another case, and nothing else */
             w = way_of(&c, &workspace);
             assert_non_null(w);
             assert_true(workspace <= (size_t)256 << 20);
             got = run_once(w, workspace);
             wf_dnn_way_free(w);
-            if (!bf16)
+            if (allowed == 0)
                 assert_true(got == 1.01f);
+            if (allowed == 1)
+                assert_true(got > 1.01f - 0x1p-10f);
             rounded += got != 1.01f;
         }
     assert_in_range(rounded, 1, SEEDS - 1);

@@ -180,12 +180,13 @@ static void cudnn_computes_what_models_have(void **state)
     (void)state;
     for (size_t i = 0; i < WF_COUNT(cases); i++)
         for (int64_t pass = WF_CONV_FORWARD; pass <= WF_CONV_WEIGHTS; pass++)
-            for (int64_t bf16 = 0; bf16 < 2; bf16++) {
+            for (int allowed = 0; allowed < 3; allowed++) {
                 wf_dnn_case c = cases[i];
 
                 c.pass = pass;
                 c.dtype = WF_F32;
-                c.bf16 = bf16;
+                c.tf32 = allowed == 1;
+                c.bf16 = allowed == 2;
                 if (!is_chosen(&c))
                     fail_msg("case %d, pass %d: no engine", (int)i, (int)pass);
             }

@@ -6,6 +6,7 @@
 #include "common/tensor/half.h"
 #include "tests/cuda/host_memory.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +84,8 @@ int host_lt_free(wf_cuda_lt *lt)
 
 int host_product_new(wf_cuda_product **out, int compute, int scale)
 {
-    bool is_f32 = (compute == WF_CUDA_COMPUTE_F32 || compute == WF_CUDA_COMPUTE_F32_OF_BF16) &&
+    bool is_f32 = (compute == WF_CUDA_COMPUTE_F32 || compute == WF_CUDA_COMPUTE_F32_OF_BF16 ||
+                   compute == WF_CUDA_COMPUTE_F32_OF_TF32) &&
                   scale == WF_CUDA_F32;
     int error = is_f32 || (compute == WF_CUDA_COMPUTE_F64 && scale == WF_CUDA_F64)
                     ? new_object(out, sizeof **out)
@@ -261,8 +263,24 @@ static double operand(const void *base, const wf_cuda_layout *l, int64_t first, 
                    (int64_t)(transposed ? row : column) * l->ld);
 }
 
+/* To the 10 bits behind the first that TF32 has, to nearest even. Of numbers that are finite. */
+static double tf32_of(double x)
+{
+    enum { DROPPED = 13 };
+    float f = (float)x;
+    uint32_t bits;
+
+    memcpy(&bits, &f, sizeof bits);
+    bits += (1u << (DROPPED - 1)) - 1 + (bits >> DROPPED & 1);
+    bits &= ~((1u << DROPPED) - 1);
+    memcpy(&f, &bits, sizeof f);
+    return (double)f;
+}
+
 static double rounded(const wf_cuda_product *p, double x)
 {
+    if (p->compute == WF_CUDA_COMPUTE_F32_OF_TF32 && isfinite(x))
+        return tf32_of(x);
     return p->compute == WF_CUDA_COMPUTE_F32_OF_BF16
                ? (double)wf_bf16_to_f32_inline(wf_f32_to_bf16_inline((float)x))
                : x;

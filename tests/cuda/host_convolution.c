@@ -19,7 +19,8 @@ typedef struct geometry {
 
 struct host_convolution {
     geometry g;
-    bool is_f32, rounds;
+    bool is_f32;
+    unsigned dropped; /* bits of f32 factors */
     double alpha, beta;
     void *at[TENSORS]; /* the bias may be NULL */
 };
@@ -214,7 +215,8 @@ host_convolution *host_convolution_new(wf_cuda_dnn *dnn, const wf_cuda_descripto
     n = numbers_of(conv->kind);
     c->g = geometry_of(conv);
     c->is_f32 = host_dnn_number(part_of(conv, X), WF_DNN_TENSOR_TYPE) == WF_DNN_F32;
-    c->rounds = config->n_notes && c->is_f32;
+    if (config->n_notes && c->is_f32) /* tensor cores take TF32; others take bfloat16 */
+        c->dropped = config->note == WF_DNN_NOTE_TENSOR_CORE ? 13 : 16;
     c->alpha = host_dnn_factor(conv, n.alpha);
     c->beta = host_dnn_factor(conv, n.beta);
     place(c, config->graph, pack);
@@ -223,14 +225,14 @@ host_convolution *host_convolution_new(wf_cuda_dnn *dnn, const wf_cuda_descripto
 
 /* ---- computing ---- */
 
-/* To bfloat16, towards 0: what an engine that down-converts may do. */
-static double rounded(double value)
+/* Without so many bits, towards 0: what an engine that rounds may do. */
+static double rounded(double value, unsigned dropped)
 {
     float f = (float)value;
     uint32_t bits;
 
     memcpy(&bits, &f, sizeof bits);
-    bits &= 0xFFFF0000u;
+    bits &= ~((1u << dropped) - 1);
     memcpy(&f, &bits, sizeof f);
     return (double)f;
 }
@@ -244,7 +246,7 @@ static double factor(const host_convolution *c, int part, int64_t i)
 {
     double value = get(c, part, i);
 
-    return c->rounds ? rounded(value) : value;
+    return c->dropped ? rounded(value, c->dropped) : value;
 }
 
 /* Adds the product of one input and one weight, or what stands for them, to its sum. */

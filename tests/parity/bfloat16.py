@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Products and convolutions under `compute: bfloat16`.
+"""Products and convolutions under `compute: bfloat16`, and under `compute: tf32`.
 
 bfloat16.py PLAN_TOOL
 
 Factors that are exact in bfloat16 must give what f32 gives, up to the rounding of sums; factors that
 are not must come out elsewhere, near. On a processor without bfloat16 both give f32's bits, and the
-second half is left out with a word. Exit 77 where onnx is absent.
+second half is left out with a word. On GPUs products are looked at under tf32 in the same way; elsewhere tf32
+gives f32's bits. Exit 77 where onnx is absent.
 """
 import itertools
 import os
@@ -95,19 +96,33 @@ def run(tool, folder, model, feeds, threads, compute):
         return kernels.unpack(f.read())
 
 
-def compare(tool, folder, case):
-    """The distance of bfloat16 from f32, of the largest."""
+def compare(tool, folder, case, compute):
+    """The distance from f32, of the largest."""
     model, feeds = kernels.make(case, 0)
     path = os.path.join(folder, "one.onnx")
     onnx.save(model, path)
     worst = 0
     for threads in (1, 3):
         want = run(tool, folder, path, feeds, threads, "float32")
-        got = run(tool, folder, path, feeds, threads, "bfloat16")
+        got = run(tool, folder, path, feeds, threads, compute)
         for name, value in want.items():
             assert got[name].shape == value.shape and np.isfinite(got[name]).all()
             worst = max(worst, np.abs(got[name] - value).max() / np.abs(value).max())
     return worst
+
+
+def look_at_tf32(tool):
+    """The number of checks, and of those that failed."""
+    checks = failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for draw, least, most in ((exact, 0, 2e-6), (loose, 1e-5 if GPU else 0, 2e-3 if GPU else 0)):
+            for case in itertools.islice(products(draw, np.random.default_rng(3)), 6):
+                checks += 1
+                far = compare(tool, folder, case, "tf32")
+                if not least <= far <= most:
+                    failed += 1
+                    print("FAILED  tf32", case[0], [np.shape(v) for v in case[1]], case[4], f"off by {far:.2g}")
+    return checks, failed
 
 
 def main(tool):
@@ -119,7 +134,7 @@ def main(tool):
             more = attentions(draw, rng) if draw is loose else ()
             for case in [*(() if GPU else convolutions(draw, rng)), *products(draw, rng), *more]:
                 checks += 1
-                far = compare(tool, folder, case)
+                far = compare(tool, folder, case, "bfloat16")
                 rounded += draw is loose and far > 1e-4
                 if far > most:
                     failed += 1
@@ -129,6 +144,8 @@ def main(tool):
     elif rounded < checks / 4:
         failed += 1
         print(f"FAILED  only {rounded} cases rounded their factors")
+    more, wrong = look_at_tf32(tool)
+    checks, failed = checks + more, failed + wrong
     print(f"{checks - failed} of {checks} checks")
     return 1 if failed else 0
 

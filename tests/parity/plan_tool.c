@@ -71,12 +71,16 @@ static void free_tensors(tensors *t)
     }
 }
 
-static wf_status make_plan(const wf_graph *g, const tensors *in, wf_pool *pool, bool bf16,
+static wf_status make_plan(const wf_graph *g, const tensors *in, wf_pool *pool, const char *compute,
                            wf_plan **plan, wf_err *err)
 {
     wf_plan_shape shapes[MOST];
-    wf_plan_options o = {
-        .device = test_device(), .pool = pool, .n_shapes = in->n, .shapes = shapes, .bf16 = bf16};
+    wf_plan_options o = {.device = test_device(),
+                         .pool = pool,
+                         .n_shapes = in->n,
+                         .shapes = shapes,
+                         .bf16 = strcmp(compute, "bfloat16") == 0,
+                         .tf32 = strcmp(compute, "tf32") == 0};
 
     for (uint32_t i = 0; i < in->n; i++) {
         shapes[i] = (wf_plan_shape){.name = in->names[i], .rank = in->t[i]->rank};
@@ -130,7 +134,7 @@ static wf_status run_once(wf_plan *plan, bool bind, wf_bytes *out, wf_err *err)
 }
 
 static wf_status run(const char *model, const char *in_path, const char *out_path, uint32_t threads,
-                     bool bf16, wf_err *err)
+                     const char *compute, wf_err *err)
 {
     tensors in = {0};
     wf_graph *g = NULL;
@@ -144,7 +148,7 @@ static wf_status run(const char *model, const char *in_path, const char *out_pat
     if (rc == WF_OK)
         rc = wf_pool_new(threads, &pool, err);
     if (rc == WF_OK)
-        rc = make_plan(g, &in, pool, bf16, &plan, err);
+        rc = make_plan(g, &in, pool, compute, &plan, err);
     if (rc == WF_OK)
         rc = run_once(plan, false, &first, err);
     if (rc == WF_OK)
@@ -171,7 +175,7 @@ int main(int argc, char **argv)
     if (argc < 4)
         return wf_exit_code(WF_USAGE);
     rc = run(argv[1], argv[2], argv[3], argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 1,
-             argc > 5 && strcmp(argv[5], "bfloat16") == 0, &err);
+             argc > 5 ? argv[5] : "float32", &err);
     if (rc != WF_OK)
         fprintf(stderr, "%s%s%s\n", err.what, err.hint[0] ? "; " : "", err.hint);
     return wf_exit_code(rc);

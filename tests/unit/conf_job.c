@@ -296,6 +296,8 @@ static const bad_text bad[] = {
     {JOB "recovery: partial\n", WF_UNSUPPORTED, "*\"recovery: partial\" is not built yet"},
     {JOB "on_nan: never\n", WF_USAGE, "*unknown on_nan \"never\""},
     {JOB "compute: float8\n", WF_USAGE, "*unknown compute \"float8\"; did you mean \"float32\""},
+    {JOB "compute: tensorfloat32\n", WF_USAGE,
+     "*unknown compute \"tensorfloat32\"; did you mean \"tf32\""},
     {JOB "from_logits: maybe\n", WF_USAGE,
      "/jobs/j.yaml:6: \"from_logits\" is auto, true or false"},
     {JOB "loss: [mse, mae]\n", WF_USAGE,

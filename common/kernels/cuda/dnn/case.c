@@ -29,13 +29,14 @@ static bool set_axis(wf_dnn_case *c, const wf_spatial *s, uint32_t i, uint32_t t
 }
 
 bool wf_dnn_case_of(const wf_convolution *v, wf_conv_pass pass, wf_dtype dtype, bool bf16,
-                    bool adds_bias, wf_dnn_case *out)
+                    bool tf32, bool adds_bias, wf_dnn_case *out)
 {
     const uint32_t first = first_axis(&v->s);
 
     *out = (wf_dnn_case){.pass = pass,
                          .dtype = dtype,
                          .bf16 = bf16 && dtype == WF_F32,
+                         .tf32 = tf32 && dtype == WF_F32,
                          .adds_bias = adds_bias,
                          .batch = v->batch,
                          .groups = v->groups,

@@ -26,6 +26,14 @@ static void unmake(const wf_cuda_calls *calls, wf_cuda_descriptor *d)
         (void)calls->dnn_unmake(d);
 }
 
+/* Whether an engine with that note computes f32 as the case allows. Without a note it rounds
+ * nothing; tensor cores take f32 factors as TF32. */
+static bool may_round(const wf_dnn_case *c, int32_t note)
+{
+    return (c->tf32 && note == WF_DNN_NOTE_TENSOR_CORE) ||
+           (c->bf16 && note != WF_DNN_NOTE_REDUCED_SUMS);
+}
+
 static bool may_take(const wf_dnn_case *c, const int32_t notes[], int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
@@ -36,7 +44,7 @@ static bool may_take(const wf_dnn_case *c, const int32_t notes[], int64_t n)
         case WF_DNN_NOTE_DOWN_CONVERTS:
         case WF_DNN_NOTE_REDUCED_SUMS:
             /* Tensor cores multiply f64 as it is. */
-            if (c->dtype == WF_F32 && !(c->bf16 && notes[i] != WF_DNN_NOTE_REDUCED_SUMS))
+            if (c->dtype == WF_F32 && !may_round(c, notes[i]))
                 return false;
             break;
         default:

@@ -154,7 +154,7 @@ wf_status ask_cudnn(wf_prep *prep, plan *p, wf_conv_pass pass, wf_dtype dtype, b
 {
     wf_dnn_case c;
 
-    if (!wf_dnn_case_of(&p->v, pass, dtype, prep->bf16, bias, &c))
+    if (!wf_dnn_case_of(&p->v, pass, dtype, prep->bf16, prep->tf32, bias, &c))
         return WF_OK;
     WF_TRY(wf_dnn_way_new(prep, &c, &p->way, err));
     if (p->way || !bias)

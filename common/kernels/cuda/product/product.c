@@ -14,7 +14,7 @@ static const size_t MOST_WORKSPACE = (size_t)32 << 20;
 struct wf_cuda_gemm_way {
     wf_cuda_gemm g;
     const wf_cuda_gpu *gpu;
-    bool rounds; /* factors in f32 to bfloat16 */
+    int compute; /* of a product in f32 */
     wf_cuda_product *product;
     wf_cuda_layout *a, *b, *c;
     wf_cuda_algorithm algorithm;
@@ -50,10 +50,8 @@ static int describe(wf_cuda_gemm_way *w)
     bool is_f32 = g->dtype == WF_F32;
     int32_t transposed = WF_CUDA_TRANSPOSED;
     uint32_t then = (g->adds_row ? WF_CUDA_THEN_BIAS : 0) | (g->cuts ? WF_CUDA_THEN_RELU : 0);
-    int compute = !is_f32     ? WF_CUDA_COMPUTE_F64
-                  : w->rounds ? WF_CUDA_COMPUTE_F32_OF_BF16
-                              : WF_CUDA_COMPUTE_F32;
-    int error = calls->product_new(&w->product, compute, is_f32 ? WF_CUDA_F32 : WF_CUDA_F64);
+    int error = calls->product_new(&w->product, is_f32 ? w->compute : WF_CUDA_COMPUTE_F64,
+                                   is_f32 ? WF_CUDA_F32 : WF_CUDA_F64);
 
     if (g->trans_b)
         NEXT(error,
@@ -81,7 +79,9 @@ wf_status wf_cuda_gemm_new(wf_prep *prep, const wf_cuda_gemm *g, wf_cuda_gemm_wa
         return wf_fail_nomem(err, sizeof *w);
     w->g = *g;
     w->gpu = wf_cuda_gpu_of(prep->device);
-    w->rounds = prep->bf16;
+    w->compute = prep->bf16   ? WF_CUDA_COMPUTE_F32_OF_BF16
+                 : prep->tf32 ? WF_CUDA_COMPUTE_F32_OF_TF32
+                              : WF_CUDA_COMPUTE_F32;
     error = w->gpu->calls->use(w->gpu->index);
     NEXT(error, describe(w));
     NEXT(error, w->gpu->calls->choose(w->gpu->lt, w->product, w->b, w->a, w->c, MOST_WORKSPACE,
