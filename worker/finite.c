@@ -2,6 +2,7 @@
 /* worker/finite.c */
 #include "worker/finite.h"
 #include "common/base/cc.h"
+#include "common/tensor/buf.h"
 
 #include <stdlib.h>
 
@@ -10,7 +11,7 @@ struct wf_finite {
     wf_finite_fn *look;
     wf_stream *stream;
     int32_t *bad;                /* [most] of the device */
-    int32_t *seen;               /* [most]: their copy */
+    wf_buf *seen;                /* int32 [most]: their copy on the host */
     wf_finite_segment *segments; /* [n] of room most, as their outputs */
     uint32_t *outputs;
     size_t n, most;
@@ -23,7 +24,7 @@ static wf_status init(wf_finite *f, wf_err *err)
     if (!f->bad)
         return wf_fail(err, WF_NOMEM, "lower the batch, or use a device with more memory",
                        "%s has no %zu bytes left", f->device->name, f->most * sizeof *f->bad);
-    f->seen = calloc(f->most + 1, sizeof *f->seen);
+    f->seen = wf_buf_new_pinned(f->device, f->most * sizeof *f->bad);
     f->segments = calloc(f->most + 1, sizeof *f->segments);
     f->outputs = calloc(f->most + 1, sizeof *f->outputs);
     if (!f->seen || !f->segments || !f->outputs)
@@ -58,7 +59,7 @@ void wf_finite_free(wf_finite **f)
         return;
     wf_stream_free(&it->stream);
     wf_device_free(it->device, it->bad);
-    free(it->seen);
+    wf_buf_unref(&it->seen);
     free(it->segments);
     free(it->outputs);
     free(it);
@@ -88,15 +89,17 @@ wf_status wf_finite_start(wf_finite *f, wf_err *err)
     WF_TRY(wf_stream_after(f->stream, f->last, err));
     WF_TRY(wf_stream_fill(f->stream, f->bad, 0, bytes, err));
     WF_TRY(f->look(f->stream, f->n, f->segments, err));
-    return wf_stream_copy(f->stream, WF_COPY_OUT, f->seen, f->bad, bytes, err);
+    return wf_stream_copy(f->stream, WF_COPY_OUT, f->seen->data, f->bad, bytes, err);
 }
 
 wf_status wf_finite_wait(wf_finite *f, int64_t *bad, wf_err *err)
 {
+    const int32_t *seen = f->seen->data;
+
     *bad = -1;
     WF_TRY(wf_stream_wait(f->stream, err));
     for (size_t i = 0; i < f->n && *bad < 0; i++)
-        if (f->seen[i])
+        if (seen[i])
             *bad = f->outputs[i];
     return WF_OK;
 }

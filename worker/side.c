@@ -47,6 +47,7 @@ static wf_status new_reader(const wf_side_spec *spec, const wf_job_data *from, w
                                .batch = from->batch,
                                .seed = spec->start->seed,
                                .shuffle = from->shuffle,
+                               .device = spec->devices[0]->is_host ? NULL : spec->devices[0],
                                .depth = wf_data_reader_depth_for(data, from->batch)},
         out, err);
 }

@@ -33,6 +33,7 @@ typedef struct slot {
     wf_order order;
     uint64_t *at;      /* [batch] record numbers */
     wf_tensor *fields; /* [n_fields], over memory of the slot's own */
+    wf_buf **memory;   /* [n_fields] of fields, where batches go to a device */
     wf_status rc;      /* of filling it, with why */
     wf_err err;
 } slot;
@@ -133,6 +134,15 @@ static void *run_thread(void *arg)
     return NULL;
 }
 
+/* For a field; where batches go to a device, *pinned owns it. */
+static void *take_memory(const wf_data_reader *r, size_t bytes, wf_buf **pinned)
+{
+    if (!r->spec.device)
+        return wf_pages_alloc(bytes);
+    *pinned = wf_buf_new_pinned(r->spec.device, bytes);
+    return *pinned ? (*pinned)->data : NULL;
+}
+
 /* Memory of one slot. */
 static wf_status make_slot(wf_data_reader *r, slot *s, wf_err *err)
 {
@@ -143,7 +153,8 @@ static wf_status make_slot(wf_data_reader *r, slot *s, wf_err *err)
         return wf_fail(err, WF_INVALID, "lower batch", "a batch of %zu records", batch);
     s->batch.at = s->at = malloc(bytes);
     s->fields = calloc(r->n_fields, sizeof s->fields[0]);
-    if (!s->at || !s->fields)
+    s->memory = calloc(r->n_fields, sizeof(*s->memory));
+    if (!s->at || !s->fields || !s->memory)
         return wf_fail_nomem(err, bytes);
     s->batch.fields = s->fields;
     for (uint32_t f = 0; f < r->n_fields; f++) {
@@ -157,7 +168,7 @@ static wf_status make_slot(wf_data_reader *r, slot *s, wf_err *err)
             return wf_fail(err, WF_INVALID, "lower batch",
                            "a batch of %zu records of %zu bytes (\"%s\")", batch,
                            info->record_bytes, info->name);
-        t->data = wf_pages_alloc(bytes);
+        t->data = take_memory(r, bytes, &s->memory[f]);
         if (!t->data)
             return wf_fail_nomem(err, bytes);
     }
@@ -225,6 +236,17 @@ wf_status wf_data_reader_new(const wf_data_reader_spec *spec, wf_data_reader **o
     return rc;
 }
 
+static void free_fields(const wf_data_reader *r, slot *s)
+{
+    for (uint32_t f = 0; s->memory && s->fields && f < r->n_fields; f++) {
+        if (!s->memory[f])
+            free(s->fields[f].data);
+        wf_buf_unref(&s->memory[f]);
+    }
+    free(s->memory);
+    free(s->fields);
+}
+
 void wf_data_reader_free(wf_data_reader **reader)
 {
     wf_data_reader *r = *reader;
@@ -239,9 +261,7 @@ void wf_data_reader_free(wf_data_reader **reader)
         pthread_join(r->thread, NULL);
     }
     for (uint32_t i = 0; i < r->n_slots; i++) {
-        for (uint32_t f = 0; r->slots[i].fields && f < r->n_fields; f++)
-            free(r->slots[i].fields[f].data);
-        free(r->slots[i].fields);
+        free_fields(r, &r->slots[i]);
         free(r->slots[i].at);
     }
     pthread_cond_destroy(&r->ready);

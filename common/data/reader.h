@@ -50,7 +50,9 @@ typedef struct wf_data_reader_spec {
     uint64_t batch;            /* records of a batch, > 0 */
     uint64_t seed;             /* the job's */
     bool shuffle;
-    uint32_t depth; /* batches ahead, at most WF_READER_MAX_DEPTH */
+    uint32_t depth;          /* batches ahead, at most WF_READER_MAX_DEPTH */
+    const wf_device *device; /* that batches are copied to: they lie in memory pinned for it; NULL:
+                              * they are not copied to a device */
 } wf_data_reader_spec;
 
 /* The depth to give for batches of so many records: 0 when gathering one costs less than waking a

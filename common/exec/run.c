@@ -17,7 +17,9 @@ static wf_status place_outputs(wf_plan *p, wf_err *err)
         if (!out->direct || p->tensors[out->value->index].data)
             continue;
         if (!out->own) {
-            out->own = wf_buf_new_on(out->port.device, out->port.bytes);
+            out->own = out->port.device->is_host && out->side != WF_SIDE_HOST
+                           ? wf_buf_new_pinned(p->sides[out->side].device, out->port.bytes)
+                           : wf_buf_new_on(out->port.device, out->port.bytes);
             if (!out->own)
                 return wf_fail(err, WF_NOMEM, NULL, "%s has no %zu bytes left for output \"%s\"",
                                out->port.device->name, out->port.bytes, out->port.name);

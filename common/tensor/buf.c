@@ -44,6 +44,26 @@ wf_buf *wf_buf_new(size_t bytes)
     return wf_buf_new_on(&wf_cpu, bytes);
 }
 
+static void free_pinned(void *data, void *device)
+{
+    const wf_device *d = device;
+
+    d->host_free(d, data);
+}
+
+wf_buf *wf_buf_new_pinned(const wf_device *d, size_t bytes)
+{
+    void *data = d->host_alloc ? d->host_alloc(d, bytes) : NULL;
+    wf_buf *b;
+
+    if (!data)
+        return wf_buf_new(bytes);
+    b = wf_buf_wrap(data, bytes, free_pinned, (void *)(uintptr_t)d);
+    if (!b)
+        d->host_free(d, data);
+    return b;
+}
+
 wf_buf *wf_buf_ref(wf_buf *b)
 {
     __atomic_add_fetch(&b->refs, 1, __ATOMIC_RELAXED);

@@ -28,6 +28,10 @@ wf_buf *wf_buf_new(size_t bytes);
 /* The same on a device: zeroed if that is a host, else of undefined content. The last reference is
  * dropped when no queued work uses it any more. */
 wf_buf *wf_buf_new_on(const wf_device *d, size_t bytes);
+/* Host memory of undefined content, for copies to and from memory of the device: pinned, where the
+ * device has such memory and some is left, so that they run beside the host. Other memory works as
+ * well. */
+wf_buf *wf_buf_new_pinned(const wf_device *d, size_t bytes);
 /* Wraps host memory of another owner; release(data, hint) runs once, on the thread that lets go
  * last. NULL when there is no memory; release has not run then. */
 wf_buf *wf_buf_wrap(void *data, size_t bytes, void (*release)(void *data, void *hint), void *hint);

@@ -55,6 +55,10 @@ struct wf_device {
     size_t (*memory_left)(const wf_device *d); /* NULL: nobody knows */
     void *(*alloc)(const wf_device *d, size_t bytes);
     void (*free)(const wf_device *d, void *data);
+    /* Memory of the host that does not move, so that copies need no hand of the host's; aligned as
+     * alloc's. NULL, both: such memory is none better than other. */
+    void *(*host_alloc)(const wf_device *d, size_t bytes);
+    void (*host_free)(const wf_device *d, void *data);
     wf_status (*stream_new)(const wf_device *d, wf_stream **out, wf_err *err);
     void (*stream_free)(wf_stream *s);
     wf_status (*stream_wait)(wf_stream *s, wf_err *err);

@@ -152,6 +152,35 @@ static void a_gpu_that_is_not_there_is_said_so(void **state)
     open_fails("(CUDA error 46)", WF_IO);
 }
 
+/* And where no memory can be pinned, it is other memory. */
+static void pinned_memory_is_copied_to(void **state)
+{
+    const wf_device *d = cuda_host_device();
+
+    (void)state;
+    for (int refused = 0; refused < 2; refused++) {
+        wf_stream *s = open_stream();
+        uint8_t from[N], *a = wf_device_alloc(d, N);
+        size_t before = cuda_host_count().objects;
+        wf_buf *b;
+
+        cuda_host_fail(refused ? "alloc_seen" : NULL, 0, WF_CUDA_NO_MEMORY);
+        b = wf_buf_new_pinned(d, N);
+        assert_non_null(b);
+        assert_int_equal(cuda_host_count().objects - before, !refused);
+        assert_ptr_equal(b->device, &wf_cpu);
+        for (int i = 0; i < N; i++)
+            from[i] = (uint8_t)(i * 3);
+        assert_ok(wf_stream_copy(s, WF_COPY_IN, a, from, N, &err));
+        assert_ok(wf_stream_copy(s, WF_COPY_OUT, b->data, a, N, &err));
+        assert_ok(wf_stream_wait(s, &err));
+        assert_memory_equal(b->data, from, N);
+        wf_buf_unref(&b);
+        wf_stream_free(&s);
+        wf_device_free(d, a);
+    }
+}
+
 /* Each call in turn gives an error: it comes out as such, and nothing is left behind. */
 static void each_call_may_fail(void **state)
 {
@@ -526,6 +555,7 @@ int main(void)
         TEST(memory_of_the_other_side_is_found),
         TEST(indices_out_of_bounds_are_found_and_named),
         TEST(mistakes_of_products_are_found_and_named),
+        TEST(pinned_memory_is_copied_to),
         TEST(a_product_that_cannot_be_made_leaves_nothing),
         TEST(threads_meet_and_exchange),
         TEST(mistakes_of_threads_are_found_and_named),

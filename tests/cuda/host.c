@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_STREAMS = 64, BAD_VALUE = 1, BAD_DEVICE = 101, EVENT_FROM_OUTSIDE = 905 };
+enum { MOST_STREAMS = 64, PAGE = 4096, BAD_VALUE = 1, BAD_DEVICE = 101, EVENT_FROM_OUTSIDE = 905 };
 
 /* A thread may take it again: a kernel's caller has it. */
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
@@ -297,7 +297,7 @@ static int host_alloc_seen(void **out, size_t bytes)
 {
     int error = host_outside_captures(host_begin("alloc_seen"));
 
-    *out = error ? NULL : malloc(bytes);
+    *out = error ? NULL : aligned_alloc(PAGE, wf_align_up(bytes, (size_t)PAGE));
     host_counts.objects += *out != NULL;
     return host_end(error ? error : *out ? 0 : WF_CUDA_NO_MEMORY);
 }

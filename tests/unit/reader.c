@@ -57,6 +57,28 @@ static wf_data_reader *start(uint64_t batch, bool shuffle, uint32_t depth)
     return r;
 }
 
+/* ---- memory for a device ---- */
+
+static int n_pinned;
+
+static void *pin(const wf_device *d, size_t bytes)
+{
+    n_pinned++;
+    return wf_device_alloc(d, bytes);
+}
+
+static void unpin(const wf_device *d, void *memory)
+{
+    n_pinned--;
+    wf_device_free(d, memory);
+}
+
+static void *refuse(const wf_device *d, size_t bytes)
+{
+    (void)d, (void)bytes;
+    return NULL;
+}
+
 static const wf_batch *next(wf_data_reader *r)
 {
     const wf_batch *b;
@@ -247,6 +269,29 @@ static void what_cannot_be_read_is_refused(void **unused)
     assert_null(none);
 }
 
+/* Of two fields, which lie in other memory where there is none of that. */
+static void batches_for_a_device_are_pinned(void **state)
+{
+    wf_device d = wf_cpu;
+
+    (void)state;
+    d.host_free = unpin;
+    for (int refused = 0; refused < 2; refused++) {
+        wf_data_reader_spec spec = {
+            .dataset = data, .batch = 7, .seed = SEED, .depth = 2, .device = &d};
+        wf_data_reader *r = NULL;
+
+        d.host_alloc = refused ? refuse : pin;
+        assert_int_equal(wf_data_reader_new(&spec, &r, NULL), WF_OK);
+        assert_int_equal(n_pinned, refused ? 0 : 2 * (2 + WF_READER_HELD + 1));
+        assert_int_equal(wf_data_reader_open(r, 0, 0, 0, 14, 0, NULL), WF_OK);
+        take(r, false, 0, 0, 0, 14, 0, 7);
+        take(r, false, 0, 0, 0, 14, 1, 7);
+        wf_data_reader_free(&r);
+        assert_int_equal(n_pinned, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +303,7 @@ int main(void)
         cmocka_unit_test(a_batch_beyond_all_bounds_is_the_whole_split),
         cmocka_unit_test(a_thread_is_for_batches_that_are_worth_one),
         cmocka_unit_test(what_cannot_be_read_is_refused),
+        cmocka_unit_test(batches_for_a_device_are_pinned),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -112,7 +112,8 @@ typedef struct wf_cuda_calls {
     const char *(*error_string)(int error);
     int (*alloc)(void **out, size_t bytes);
     int (*free)(void *data);
-    /* Memory of the host that kernels see at the same address. */
+    /* Memory of the host that kernels see at the same address, and copies reach without the host's
+     * help, from each of its GPUs; of whole pages. */
     int (*alloc_seen)(void **out, size_t bytes);
     int (*free_seen)(void *data);
     int (*stream_new)(wf_cuda_stream **out); /* does not wait for the default stream */

@@ -93,6 +93,24 @@ static void cuda_free(const wf_device *d, void *data)
         (void)g->calls->free(data);
 }
 
+static void *cuda_host_alloc(const wf_device *d, size_t bytes)
+{
+    const wf_cuda_gpu *g = gpu_of(d);
+    void *data = NULL;
+
+    if (g->calls->use(g->index) != 0 || g->calls->alloc_seen(&data, bytes ? bytes : 1) != 0)
+        return NULL;
+    return data;
+}
+
+static void cuda_host_free(const wf_device *d, void *data)
+{
+    const wf_cuda_gpu *g = gpu_of(d);
+
+    if (g->calls->use(g->index) == 0)
+        (void)g->calls->free_seen(data);
+}
+
 /* ---- streams ---- */
 
 /* The stream is done, or has failed. */
@@ -353,6 +371,8 @@ wf_status wf_cuda_open(const wf_cuda_calls *calls, const char *kind, int index, 
                           .memory_left = cuda_memory_left,
                           .alloc = cuda_alloc,
                           .free = cuda_free,
+                          .host_alloc = cuda_host_alloc,
+                          .host_free = cuda_host_free,
                           .stream_new = cuda_stream_new,
                           .stream_free = cuda_stream_free,
                           .stream_wait = cuda_stream_wait,

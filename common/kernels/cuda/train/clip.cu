@@ -39,7 +39,7 @@ __global__ void sum_lanes(const __grid_constant__ sums all)
 {
     for (int64_t piece = blockIdx.x; piece < all.pieces; piece += gridDim.x) {
         const int k = wf_segment_of(all, piece);
-        const wf_stretch s = wf_stretch_of(all, k, piece);
+        const wf_elements s = wf_elements_of(all, k, piece);
         const summed &v = all.of[k];
 
         for (int64_t i = s.from + threadIdx.x; i < s.to; i += blockDim.x) {
@@ -58,7 +58,7 @@ __global__ void sum_blocks(const __grid_constant__ sums all)
 {
     for (int64_t piece = blockIdx.x; piece < all.pieces; piece += gridDim.x) {
         const int k = wf_segment_of(all, piece);
-        const wf_stretch s = wf_stretch_of(all, k, piece);
+        const wf_elements s = wf_elements_of(all, k, piece);
         const summed &v = all.of[k];
         const int64_t first = s.from / WF_CLIP_LANES, end = s.to / WF_CLIP_LANES;
 
@@ -98,7 +98,7 @@ __global__ void scale(const __grid_constant__ scalings all, double limit)
 {
     for (int64_t piece = blockIdx.x; piece < all.pieces; piece += gridDim.x) {
         const int k = wf_segment_of(all, piece);
-        const wf_stretch s = wf_stretch_of(all, k, piece);
+        const wf_elements s = wf_elements_of(all, k, piece);
         const double norm = std::sqrt(*all.of[k].square);
         const float by = static_cast<float>(limit / norm);
 

@@ -20,7 +20,7 @@ __global__ void look(const __grid_constant__ group all)
 {
     for (int64_t piece = blockIdx.x; piece < all.pieces; piece += gridDim.x) {
         const int k = wf_segment_of(all, piece);
-        const wf_stretch s = wf_stretch_of(all, k, piece);
+        const wf_elements s = wf_elements_of(all, k, piece);
         bool bad = false;
 
         for (int64_t i = s.from + threadIdx.x; i < s.to; i += blockDim.x)

@@ -37,12 +37,12 @@ template <class S, int MOST> WF_CODE int wf_segment_of(const wf_pieces<S, MOST> 
 }
 
 /* The elements of it that are the piece's. */
-typedef struct wf_stretch {
+typedef struct wf_elements {
     int64_t from, to;
-} wf_stretch;
+} wf_elements;
 
 template <class S, int MOST>
-WF_CODE wf_stretch wf_stretch_of(const wf_pieces<S, MOST> &all, int k, int64_t piece)
+WF_CODE wf_elements wf_elements_of(const wf_pieces<S, MOST> &all, int k, int64_t piece)
 {
     const int64_t from = (piece - all.first[k]) * WF_PIECE;
 

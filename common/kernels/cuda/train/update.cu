@@ -129,7 +129,7 @@ template <class F> __global__ void update_pieces(const __grid_constant__ group a
     for (int64_t piece = blockIdx.x; piece < all.pieces; piece += gridDim.x) {
         const int k = wf_segment_of(all, piece);
         const wf_update_segment &v = all.of[k];
-        const wf_stretch s = wf_stretch_of(all, k, piece);
+        const wf_elements s = wf_elements_of(all, k, piece);
 
         for (int64_t i = s.from + threadIdx.x; i < s.to; i += blockDim.x)
             f(v.w + i, v.g[i], v.slots, i);
