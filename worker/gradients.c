@@ -3,6 +3,7 @@
 #include "worker/gradients.h"
 #include "common/base/cc.h"
 #include "common/base/size.h"
+#include "common/tensor/buf.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,9 +12,10 @@ enum { BLOCK = 1 << 16, LANES = 16 };
 
 typedef struct variable {
     int64_t count;
-    bool clipped, apart, waits; /* waits: its gradient is whole and has not left */
-    float *push;                /* of the step in hand */
-    float *batch;               /* [count], made when a step has several batches */
+    bool clipped, waits; /* waits: its gradient is whole and has not left */
+    const wf_device *device;
+    float *push;   /* of the step in hand */
+    wf_buf *batch; /* [count], made when a step has several batches */
 } variable;
 
 struct wf_gradients {
@@ -49,9 +51,11 @@ wf_status wf_gradients_new(const wf_opt *opt, const wf_gradients_variable variab
     g->global_clipnorm = opt->shared[WF_OPT_GLOBAL_CLIPNORM];
     g->variables = calloc(n + 1, sizeof *g->variables);
     for (uint32_t i = 0; g->variables && i < n; i++) {
+        const wf_device *device = variables[i].device ? variables[i].device : &wf_cpu;
+
         g->variables[i] = (variable){.count = variables[i].count,
-                                     .clipped = variables[i].clipped && !variables[i].apart,
-                                     .apart = variables[i].apart};
+                                     .clipped = variables[i].clipped && device->is_host,
+                                     .device = device};
         most = WF_MAX(most, variables[i].count);
     }
     g->sums = calloc((size_t)(most / BLOCK) + 1, sizeof *g->sums);
@@ -71,7 +75,7 @@ void wf_gradients_free(wf_gradients **g)
     if (!it)
         return;
     for (uint32_t i = 0; it->variables && i < it->n; i++)
-        free(it->variables[i].batch);
+        wf_buf_unref(&it->variables[i].batch);
     free(it->variables);
     free(it->sums);
     free(it);
@@ -88,14 +92,33 @@ float *wf_gradients_into(wf_gradients *g, uint32_t i, float *push)
 {
     variable *v = &g->variables[i];
 
-    wf_assert(!v->apart || (g->first && g->last));
     v->push = push;
     v->waits = false;
     if (g->first && g->last)
         return push;
     if (!v->batch)
-        v->batch = malloc((size_t)v->count * sizeof(float) + 1);
-    return push ? v->batch : NULL;
+        v->batch = wf_buf_new_on(v->device, (size_t)v->count * sizeof(float));
+    return push && v->batch ? v->batch->data : NULL;
+}
+
+float wf_gradients_weight(const wf_gradients *g)
+{
+    return g->weight;
+}
+
+bool wf_gradients_is_first(const wf_gradients *g)
+{
+    return g->first;
+}
+
+bool wf_gradients_is_last(const wf_gradients *g)
+{
+    return g->last;
+}
+
+float *wf_gradients_of_step(const wf_gradients *g, uint32_t i)
+{
+    return g->variables[i].push;
 }
 
 /* ---- loops over blocks ---- */
@@ -194,7 +217,10 @@ static double square_norm(const wf_gradients *g, const variable *v)
 
 static void over(const wf_gradients *g, const variable *v, wf_pool_fn *fn, double by)
 {
-    loop l = {.to = v->push, .from = v->batch, .by = (float)by, .first = g->first};
+    loop l = {.to = v->push,
+              .from = v->batch ? v->batch->data : NULL,
+              .by = (float)by,
+              .first = g->first};
 
     wf_pool_for(g->pool, v->count, BLOCK, fn, &l);
 }
@@ -218,7 +244,7 @@ bool wf_gradients_take(wf_gradients *g, uint32_t i)
 {
     variable *v = &g->variables[i];
 
-    if (!g->first || !g->last)
+    if ((!g->first || !g->last) && v->device->is_host)
         over(g, v, add_batch, (double)g->weight);
     if (!g->last)
         return false;
@@ -231,7 +257,7 @@ bool wf_gradients_take(wf_gradients *g, uint32_t i)
 bool wf_gradients_finite(const wf_gradients *g)
 {
     for (uint32_t i = 0; i < g->n; i++)
-        if (g->variables[i].waits && !g->variables[i].apart &&
+        if (g->variables[i].waits && g->variables[i].device->is_host &&
             !wf_all_finite(g->variables[i].push, (size_t)g->variables[i].count))
             return false;
     return true;

@@ -17,16 +17,19 @@
 #include "common/base/status.h"
 #include "common/kernels/pool.h"
 #include "common/optim/rule.h"
+#include "common/tensor/device.h"
 #include <stdbool.h>
 #include <stdint.h>
 
 typedef struct wf_gradients wf_gradients;
 
 typedef struct wf_gradients_variable {
-    int64_t count; /* elements, f32 */
-    bool clipped;  /* trainable; a statistic is not */
-    bool apart;    /* it is memory of a device: nothing is done to it here but to let it leave.
-                    * Clipping by norms is done there, and the job asks for nothing else */
+    int64_t count;           /* elements, f32 */
+    bool clipped;            /* trainable; a statistic is not */
+    const wf_device *device; /* whose memory its gradients are; NULL: the host's. Of one that is not
+                              * the host nothing is done here but to make room and to let it leave:
+                              * sums and clipping by norms are made there, and the job asks for
+                              * nothing else */
 } wf_gradients_variable;
 
 /* Batches to a step, from an optimizer's options: at least 1. */
@@ -48,6 +51,12 @@ float *wf_gradients_into(wf_gradients *g, uint32_t variable, float *push);
 /* The gradient of a variable is written. True when `push` now holds the step's gradient, which may
  * leave; otherwise a later batch or wf_gradients_end completes it. */
 bool wf_gradients_take(wf_gradients *g, uint32_t variable);
+/* What of a batch the step's mean has, and which batch it is. */
+float wf_gradients_weight(const wf_gradients *g);
+bool wf_gradients_is_first(const wf_gradients *g);
+bool wf_gradients_is_last(const wf_gradients *g);
+/* The buffer of the step for a variable: `push` of wf_gradients_into. */
+float *wf_gradients_of_step(const wf_gradients *g, uint32_t variable);
 /* Whether all gradients that have not left are finite, but for those on a device. */
 bool wf_gradients_finite(const wf_gradients *g);
 /* The step's last batch is done. Calls `leave` for each variable that did not leave before. */

@@ -8,8 +8,8 @@
 #include "common/kernels/kernel.h"
 #include "common/log/log.h"
 #include "common/session/rule.h"
+#include "worker/apart.h"
 #include "worker/diagnosis.h"
-#include "worker/finite.h"
 #include "worker/gradients.h"
 #include "worker/side.h"
 
@@ -39,7 +39,7 @@ struct wf_trainer {
     wf_side train, eval;
     wf_learnt_list learnt; /* of the training data */
     wf_gradients *gradients;
-    wf_finite *finite; /* of gradients on a device; NULL: there are none */
+    wf_apart *apart; /* of gradients on a device; NULL: there are none */
     struct batch_ahead {
         uint32_t step;         /* 0: none */
         const wf_batch *batch; /* NULL: it could not be read, */
@@ -119,7 +119,7 @@ static void halt(void *arg)
     wf_side_close(&t->eval);
     wf_learnt_close(&t->learnt);
     wf_gradients_free(&t->gradients);
-    wf_finite_free(&t->finite);
+    wf_apart_free(&t->apart);
     t->start = NULL;
     t->begun = NOTHING;
 }
@@ -190,8 +190,8 @@ static wf_status begin_gradients(wf_trainer *t, const Weft__Start *start, wf_err
         const Weft__Variable *v = start->variables[i];
 
         rows[i] = (wf_gradients_variable){1, v->kind == WF_VAR_TRAINABLE,
-                                          !wf_exchange_home(start, t->place.device, i)->is_host};
-        any_apart |= rows[i].apart;
+                                          wf_exchange_home(start, t->place.device, i)};
+        any_apart |= !rows[i].device->is_host;
         for (size_t k = 0; k < v->n_dims; k++)
             rows[i].count *= k == 0 && v->rows_most ? (int64_t)v->rows_most : v->dims[k];
     }
@@ -202,7 +202,7 @@ static wf_status begin_gradients(wf_trainer *t, const Weft__Start *start, wf_err
                               t->conf.pool, &t->gradients, err);
     }
     if (rc == WF_OK && any_apart)
-        rc = wf_finite_new(t->place.device, t->place.updates, start->n_variables, &t->finite, err);
+        rc = wf_apart_new(t->place.device, t->place.updates, start->n_variables, &t->apart, err);
     free(rows);
     return rc;
 }
@@ -415,6 +415,24 @@ static wf_status give(wf_trainer *t, uint32_t variable, wf_err *err)
     return wf_gradients_take(t->gradients, variable) ? leave(t, variable, err) : WF_OK;
 }
 
+/* A gradient that stays on the device: it is added to those of the step's other batches, and looked
+ * at. Under `on_nan: skip` the step's alone is, as on the host: a bad one of a batch makes it bad.
+ */
+static void note_apart(wf_trainer *t, uint32_t i, uint32_t variable, wf_device_event *done)
+{
+    const float *data = wf_plan_output_data(t->running, i);
+    uint64_t count = (uint64_t)wf_plan_output(t->running, i)->elems;
+    float *sum = wf_gradients_of_step(t->gradients, variable);
+    bool several = data != sum;
+
+    if (several)
+        wf_apart_sum(t->apart, sum, data, count, done);
+    if (!several || !t->start->skip_nan)
+        wf_apart_look(t->apart, i, data, count, done);
+    else if (wf_gradients_is_last(t->gradients))
+        wf_apart_look(t->apart, i, sum, count, done);
+}
+
 /* Each gradient is looked at while it is warm, and a bad one never leaves; under `on_nan: skip` all
  * of them are, at the end. Nobody waits for one that stays on the device, or for a loss: the end of
  * the run is waited for. */
@@ -427,7 +445,7 @@ static wf_status on_ready(void *arg, uint32_t i, wf_device_event *done, wf_err *
     if (variable < 0)
         return WF_OK;
     if (!out->device->is_host) {
-        wf_finite_add(t->finite, i, wf_plan_output_data(t->running, i), (uint64_t)out->elems, done);
+        note_apart(t, i, (uint32_t)variable, done);
         return give(t, (uint32_t)variable, err);
     }
     WF_TRY(wf_device_event_wait(done, err));
@@ -491,25 +509,35 @@ static wf_status next_batch(wf_trainer *t, const wf_batch_id *id, const wf_batch
                    (unsigned long)id->split);
 }
 
-/* Runs the plan, and beside its end the look at gradients that stay on the device. */
+/* Runs the plan, and behind it what is due to gradients that stay on the device. */
 static wf_status run_plan(wf_trainer *t, wf_plan *p, const wf_step_key *key, wf_err *err)
 {
     wf_status rc, waited;
 
-    if (!t->finite)
+    if (!t->apart)
         return wf_plan_run(p, key, on_ready, t, err);
-    wf_finite_begin(t->finite);
+    wf_apart_begin(t->apart);
     rc = wf_plan_start(p, key, on_ready, t, err);
     if (rc == WF_OK)
-        rc = wf_finite_start(t->finite, err);
+        rc = wf_apart_start(t->apart, wf_gradients_weight(t->gradients),
+                            wf_gradients_is_first(t->gradients), err);
     waited = wf_plan_wait(p, rc == WF_OK ? err : NULL);
     rc = rc == WF_OK ? waited : rc;
     if (rc != WF_OK)
         return rc;
-    WF_TRY(wf_finite_wait(t->finite, &t->bad_output, err));
+    WF_TRY(wf_apart_wait(t->apart, &t->bad_output, err));
     return t->bad_output < 0 || t->start->skip_nan
                ? WF_OK
                : wf_fail(err, WF_NUMERIC, NULL, "a gradient is no number");
+}
+
+static wf_status no_room(const wf_port *gradient, wf_err *err)
+{
+    if (gradient->device->is_host)
+        return wf_fail_nomem(err, gradient->bytes);
+    return wf_fail(err, WF_NOMEM, "lower the batch, or use a device with more memory",
+                   "%s has no %zu bytes left for the gradient of \"%.200s\" in a batch",
+                   gradient->device->name, gradient->bytes, gradient->variable);
 }
 
 static wf_status run_step(wf_trainer *t, wf_plan *p, const wf_batch_id *id, const wf_batch *batch,
@@ -529,7 +557,7 @@ static wf_status run_step(wf_trainer *t, wf_plan *p, const wf_batch_id *id, cons
                               wf_exchange_gradient(s->exchange, s->step, (uint32_t)variable));
 
         if (!to)
-            return wf_fail_nomem(err, wf_plan_output(p, i)->bytes);
+            return no_room(wf_plan_output(p, i), err);
         wf_plan_bind_output(p, i, to);
     }
     t->running = p;

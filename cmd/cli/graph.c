@@ -210,14 +210,16 @@ typedef struct kept {
 static wf_status find_kept(const request *r, const wf_compiled *c, const wf_device *device,
                            kept *out, wf_err *err)
 {
+    uint32_t several; /* batches to a step: a gradient of their own */
     wf_opt opt;
 
     *out = (kept){0};
     if (!r->on_worker || !device || !wf_updates_of(device))
         return WF_OK;
     WF_TRY(wf_compile_optimizer_of_job(r->job, &opt, err));
-    if (wf_opt_works_on_elements(&opt))
+    if (wf_opt_clips_elements(&opt))
         return WF_OK;
+    several = opt.shared[WF_OPT_ACCUMULATION] > 1;
     out->names = wf_arena_array(c->arena, c->n_variables + 1, sizeof(*out->names));
     if (!out->names)
         return wf_fail_nomem(err, c->n_variables * sizeof(*out->names));
@@ -228,7 +230,7 @@ static wf_status find_kept(const request *r, const wf_compiled *c, const wf_devi
         if (!v->on_ps || v->is_table)
             continue;
         out->names[out->n++] = v->name;
-        out->bytes += v->bytes * (v->kind == WF_VAR_FROZEN ? 1 : 2 + slots);
+        out->bytes += v->bytes * (v->kind == WF_VAR_FROZEN ? 1 : 2 + slots + several);
     }
     return WF_OK;
 }

@@ -12,6 +12,7 @@
 #include "common/base/status.h"
 #include "common/optim/rule.h"
 #include "common/tensor/device.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -84,11 +85,24 @@ typedef struct wf_finite_segment {
 typedef wf_status wf_finite_fn(wf_stream *stream, size_t n, const wf_finite_segment segments[],
                                wf_err *err);
 
+/* A gradient of a batch, and that of a step of several batches; or parts of both. */
+typedef struct wf_sum_segment {
+    uint64_t n; /* elements; may be 0 */
+    float *to;
+    const float *from; /* [n] */
+} wf_sum_segment;
+
+/* Queues to = by * from for the first batch, to += by * from for others, with the host's bits
+ * (worker/gradients.h). Errors: what the device says. */
+typedef wf_status wf_sum_fn(wf_stream *stream, float by, bool first, size_t n,
+                            const wf_sum_segment segments[], wf_err *err);
+
 typedef struct wf_device_updates {
     wf_update_fn *update;
     wf_average_fn *average;
     wf_clip_fn *clip;
     wf_finite_fn *finite;
+    wf_sum_fn *sum;
 } wf_device_updates;
 
 /* The device's, or NULL: it has none, or is a host, whose memory wf_opt_apply reaches. */

@@ -294,9 +294,9 @@ double wf_opt_value(const wf_opt *opt, const char *name, double otherwise)
     return at < 0 ? otherwise : opt->values[at];
 }
 
-bool wf_opt_works_on_elements(const wf_opt *opt)
+bool wf_opt_clips_elements(const wf_opt *opt)
 {
-    return opt->shared[WF_OPT_CLIPVALUE] > 0 || opt->shared[WF_OPT_ACCUMULATION] > 1;
+    return opt->shared[WF_OPT_CLIPVALUE] > 0;
 }
 
 double wf_opt_rate(const wf_opt *opt, uint64_t updates)

@@ -572,8 +572,8 @@ static void a_gpu_that_fails_is_told(void **state)
 /* Tables, and gradients that the host works on between the plan and the update. */
 static void some_variables_stay_on_the_host(void **state)
 {
-    static char *const asked[] = {"clipvalue", "gradient_accumulation_steps"};
-    static char *const not_asked[] = {"clipnorm", "global_clipnorm", "learning_rate"};
+    static char *const not_asked[] = {"clipnorm", "global_clipnorm", "learning_rate",
+                                      "gradient_accumulation_steps"};
     const wf_device *gpu = cuda_host_device();
     world *w = *state;
 
@@ -583,12 +583,10 @@ static void some_variables_stay_on_the_host(void **state)
     assert_ptr_equal(wf_exchange_home(&w->start, gpu, 0), &wf_cpu);
     assert_ptr_equal(wf_exchange_home(&w->start, gpu, 3), gpu);
     w->rows[0].rows_most = 0;
-    for (size_t k = 0; k < WF_COUNT(asked); k++) {
-        set_option(w, asked[k], 2);
-        assert_ptr_equal(wf_exchange_home(&w->start, gpu, 0), &wf_cpu);
-    }
+    set_option(w, "clipvalue", 2);
+    assert_ptr_equal(wf_exchange_home(&w->start, gpu, 0), &wf_cpu);
     for (size_t k = 0; k < WF_COUNT(not_asked); k++) {
-        set_option(w, not_asked[k], 0.5);
+        set_option(w, not_asked[k], k == 3 ? 2 : 0.5);
         assert_ptr_equal(wf_exchange_home(&w->start, gpu, 0), gpu);
     }
     w->start.n_options = 0;

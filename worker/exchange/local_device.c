@@ -15,28 +15,31 @@
 
 #include <stdlib.h>
 
-/* Whether elements of gradients are worked on between the plan and the update
- * (worker/gradients.h), which the host alone does. */
-static bool are_worked_on(const Weft__Start *start)
+/* Whether elements of gradients are clipped one by one (worker/gradients.h), which the host alone
+ * does. */
+static bool are_clipped(const Weft__Start *start)
 {
     wf_opt opt;
 
     if (wf_rule_get(start->rule, start->options, start->n_options, &opt, NULL) != WF_OK)
         return true; /* choose_rule says it */
-    return wf_opt_works_on_elements(&opt);
+    return wf_opt_clips_elements(&opt);
 }
 
 const wf_device *wf_local_home(const Weft__Start *start, const wf_device *device, uint32_t variable)
 {
-    return start->variables[variable]->rows_most || are_worked_on(start) ? &wf_cpu : device;
+    return start->variables[variable]->rows_most || are_clipped(start) ? &wf_cpu : device;
 }
 
-/* Weights; of what is trained or averaged also the gradient; and slots. */
+/* Weights; of what is trained or averaged also the gradient, and that of one of several batches;
+ * and slots. */
 static uint32_t count_arrays(const Weft__Variable *v, const wf_opt *opt)
 {
+    uint32_t several = opt->shared[WF_OPT_ACCUMULATION] > 1;
+
     if (v->kind == WF_KIND_TRAINABLE)
-        return 2 + wf_opt_n_slots(opt);
-    return v->kind == WF_KIND_STATISTIC ? 2 : 1;
+        return 2 + several + wf_opt_n_slots(opt);
+    return v->kind == WF_KIND_STATISTIC ? 2 + several : 1;
 }
 
 /* A size that is none is told when the exchange is opened. */

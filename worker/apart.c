@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker/finite.c */
-#include "worker/finite.h"
+/* worker/apart.c */
+#include "worker/apart.h"
 #include "common/base/cc.h"
 #include "common/tensor/buf.h"
 
 #include <stdlib.h>
 
-struct wf_finite {
+struct wf_apart {
     const wf_device *device;
-    wf_finite_fn *look;
+    const wf_device_updates *on;
     wf_stream *stream;
     int32_t *bad;                /* [most] of the device */
     wf_buf *seen;                /* int32 [most]: their copy on the host */
     wf_finite_segment *segments; /* [n] of room most, as their outputs */
     uint32_t *outputs;
-    size_t n, most;
+    wf_sum_segment *sums; /* [n_sums] of room most */
+    size_t n, n_sums, most;
     wf_device_event *last; /* behind the last gradient */
 };
 
-static wf_status init(wf_finite *f, wf_err *err)
+static wf_status init(wf_apart *f, wf_err *err)
 {
     f->bad = wf_device_alloc(f->device, f->most * sizeof *f->bad);
     if (!f->bad)
@@ -27,32 +28,33 @@ static wf_status init(wf_finite *f, wf_err *err)
     f->seen = wf_buf_new_pinned(f->device, f->most * sizeof *f->bad);
     f->segments = calloc(f->most + 1, sizeof *f->segments);
     f->outputs = calloc(f->most + 1, sizeof *f->outputs);
-    if (!f->seen || !f->segments || !f->outputs)
+    f->sums = calloc(f->most + 1, sizeof *f->sums);
+    if (!f->seen || !f->segments || !f->outputs || !f->sums)
         return wf_fail_nomem(err, f->most * sizeof *f->segments);
     return wf_stream_new(f->device, &f->stream, err);
 }
 
-wf_status wf_finite_new(const wf_device *device, const wf_device_updates *updates, size_t most,
-                        wf_finite **out, wf_err *err)
+wf_status wf_apart_new(const wf_device *device, const wf_device_updates *updates, size_t most,
+                       wf_apart **out, wf_err *err)
 {
-    wf_finite *f = calloc(1, sizeof *f);
+    wf_apart *f = calloc(1, sizeof *f);
     wf_status rc;
 
     if (!f)
         return wf_fail_nomem(err, sizeof *f);
     f->device = device;
-    f->look = updates->finite;
+    f->on = updates;
     f->most = most;
     *out = f;
     rc = init(f, err);
     if (rc != WF_OK)
-        wf_finite_free(out);
+        wf_apart_free(out);
     return rc;
 }
 
-void wf_finite_free(wf_finite **f)
+void wf_apart_free(wf_apart **f)
 {
-    wf_finite *it = *f;
+    wf_apart *it = *f;
 
     *f = NULL;
     if (!it)
@@ -62,15 +64,16 @@ void wf_finite_free(wf_finite **f)
     wf_buf_unref(&it->seen);
     free(it->segments);
     free(it->outputs);
+    free(it->sums);
     free(it);
 }
 
-void wf_finite_begin(wf_finite *f)
+void wf_apart_begin(wf_apart *f)
 {
-    f->n = 0;
+    f->n = f->n_sums = 0;
 }
 
-void wf_finite_add(wf_finite *f, uint32_t i, const float *data, uint64_t count,
+void wf_apart_look(wf_apart *f, uint32_t i, const float *data, uint64_t count,
                    wf_device_event *done)
 {
     wf_assert(f->n < f->most);
@@ -80,19 +83,35 @@ void wf_finite_add(wf_finite *f, uint32_t i, const float *data, uint64_t count,
     f->last = done;
 }
 
-wf_status wf_finite_start(wf_finite *f, wf_err *err)
+void wf_apart_sum(wf_apart *f, float *to, const float *from, uint64_t count, wf_device_event *done)
+{
+    wf_assert(f->n_sums < f->most);
+    f->sums[f->n_sums++] = (wf_sum_segment){count, to, from};
+    f->last = done;
+}
+
+static wf_status look(wf_apart *f, wf_err *err)
 {
     size_t bytes = f->n * sizeof *f->bad;
 
     if (f->n == 0)
         return WF_OK;
-    WF_TRY(wf_stream_after(f->stream, f->last, err));
     WF_TRY(wf_stream_fill(f->stream, f->bad, 0, bytes, err));
-    WF_TRY(f->look(f->stream, f->n, f->segments, err));
+    WF_TRY(f->on->finite(f->stream, f->n, f->segments, err));
     return wf_stream_copy(f->stream, WF_COPY_OUT, f->seen->data, f->bad, bytes, err);
 }
 
-wf_status wf_finite_wait(wf_finite *f, int64_t *bad, wf_err *err)
+wf_status wf_apart_start(wf_apart *f, float by, bool first, wf_err *err)
+{
+    if (f->n + f->n_sums == 0)
+        return WF_OK;
+    WF_TRY(wf_stream_after(f->stream, f->last, err));
+    if (f->n_sums > 0)
+        WF_TRY(f->on->sum(f->stream, by, first, f->n_sums, f->sums, err));
+    return look(f, err);
+}
+
+wf_status wf_apart_wait(wf_apart *f, int64_t *bad, wf_err *err)
 {
     const int32_t *seen = f->seen->data;
 

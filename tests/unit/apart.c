@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/unit/finite.c - the look at gradients on a device: behind the work that writes them, with
- * the first bad one named, and none of the step before remembered. */
-#include "worker/finite.h"
+/* tests/unit/apart.c - gradients on a device: the look at them, behind the work that writes them,
+ * with the first bad one named, and none of the step before remembered; sums of several batches. */
+#include "worker/apart.h"
 #include "common/base/cc.h"
 #include "common/kernels/kernel.h"
 #include "tests/cuda/host.h"
@@ -23,7 +23,7 @@ typedef struct stage {
     wf_stream *stream;
     wf_device_event *done[N];
     float *data; /* [N][ELEMENTS] of the device */
-    wf_finite *f;
+    wf_apart *f;
 } stage;
 
 static void begin(stage *s)
@@ -36,12 +36,12 @@ static void begin(stage *s)
         assert_int_equal(wf_device_event_new(s->d, &s->done[i], &err), WF_OK);
     s->data = wf_device_alloc(s->d, N * ELEMENTS * sizeof(float));
     assert_non_null(s->data);
-    assert_int_equal(wf_finite_new(s->d, wf_updates_of(s->d), N, &s->f, &err), WF_OK);
+    assert_int_equal(wf_apart_new(s->d, wf_updates_of(s->d), N, &s->f, &err), WF_OK);
 }
 
 static void end(stage *s)
 {
-    wf_finite_free(&s->f);
+    wf_apart_free(&s->f);
     wf_stream_free(&s->stream);
     for (int i = 0; i < N; i++)
         wf_device_event_free(&s->done[i]);
@@ -57,7 +57,7 @@ static int64_t look(stage *s, const float values[N])
     wf_err err;
 
     memset(host, 0, sizeof host);
-    wf_finite_begin(s->f);
+    wf_apart_begin(s->f);
     for (uint32_t i = 0; i < N; i++) {
         float *at = s->data + i * ELEMENTS;
 
@@ -65,10 +65,10 @@ static int64_t look(stage *s, const float values[N])
         assert_int_equal(wf_stream_copy(s->stream, WF_COPY_IN, at, host[i], sizeof host[i], &err),
                          WF_OK);
         assert_int_equal(wf_device_event_record(s->done[i], s->stream, &err), WF_OK);
-        wf_finite_add(s->f, 10 - i, at, ELEMENTS, s->done[i]);
+        wf_apart_look(s->f, 10 - i, at, ELEMENTS, s->done[i]);
     }
-    assert_int_equal(wf_finite_start(s->f, &err), WF_OK);
-    assert_int_equal(wf_finite_wait(s->f, &bad, &err), WF_OK);
+    assert_int_equal(wf_apart_start(s->f, 1, true, &err), WF_OK);
+    assert_int_equal(wf_apart_wait(s->f, &bad, &err), WF_OK);
     return bad;
 }
 
@@ -98,10 +98,50 @@ static void a_step_without_gradients_is_fine(void **state)
     (void)state;
     begin(&s);
     assert_int_equal(look(&s, (float[]){NAN, 0, 0}), 10);
-    wf_finite_begin(s.f);
-    assert_int_equal(wf_finite_start(s.f, &err), WF_OK);
-    assert_int_equal(wf_finite_wait(s.f, &bad, &err), WF_OK);
+    wf_apart_begin(s.f);
+    assert_int_equal(wf_apart_start(s.f, 1, true, &err), WF_OK);
+    assert_int_equal(wf_apart_wait(s.f, &bad, &err), WF_OK);
     assert_int_equal(bad, -1);
+    end(&s);
+}
+
+/* Of three batches, in one of which a number is bad: the sum's bits are the host's, and so is what
+ * is said of it. */
+static void batches_are_added_up(void **state)
+{
+    static float host[ELEMENTS], want[ELEMENTS], got[ELEMENTS];
+    const float by[] = {0.4f, 0.35f, 0.25f};
+    float *sum;
+    int64_t bad;
+    stage s;
+    wf_err err;
+
+    (void)state;
+    begin(&s);
+    sum = s.data + ELEMENTS;
+    for (int bad_batch = -1; bad_batch < 3; bad_batch++) {
+        for (int b = 0; b < 3; b++) {
+            for (int i = 0; i < ELEMENTS; i++) {
+                host[i] = (float)(i % 97) * 0.37f - (float)(b + 1) * 1.1f;
+                if (i == 4000 && b == bad_batch)
+                    host[i] = INFINITY;
+                want[i] = b == 0 ? by[b] * host[i] : want[i] + by[b] * host[i];
+            }
+            assert_int_equal(wf_stream_copy(s.stream, WF_COPY_IN, s.data, host, sizeof host, &err),
+                             WF_OK);
+            assert_int_equal(wf_device_event_record(s.done[0], s.stream, &err), WF_OK);
+            wf_apart_begin(s.f);
+            wf_apart_sum(s.f, sum, s.data, ELEMENTS, s.done[0]);
+            if (b == 2)
+                wf_apart_look(s.f, 7, sum, ELEMENTS, s.done[0]);
+            assert_int_equal(wf_apart_start(s.f, by[b], b == 0, &err), WF_OK);
+            assert_int_equal(wf_apart_wait(s.f, &bad, &err), WF_OK);
+            assert_int_equal(bad, b == 2 && bad_batch >= 0 ? 7 : -1);
+        }
+        assert_int_equal(wf_stream_copy(s.stream, WF_COPY_OUT, got, sum, sizeof got, &err), WF_OK);
+        assert_int_equal(wf_stream_wait(s.stream, &err), WF_OK);
+        assert_memory_equal(got, want, sizeof got);
+    }
     end(&s);
 }
 
@@ -135,18 +175,18 @@ static void what_fails_is_told(void **state)
 
     (void)state;
     begin(&s);
-    wf_finite_free(&s.f);
+    wf_apart_free(&s.f);
     for (size_t i = 0; i < WF_COUNT(making); i++) {
         cuda_host_fail(making[i], 0, 2);
-        assert_int_equal(wf_finite_new(s.d, wf_updates_of(s.d), N, &s.f, &err), WF_NOMEM);
+        assert_int_equal(wf_apart_new(s.d, wf_updates_of(s.d), N, &s.f, &err), WF_NOMEM);
         assert_null(s.f);
     }
-    assert_int_equal(wf_finite_new(s.d, wf_updates_of(s.d), N, &s.f, &err), WF_OK);
+    assert_int_equal(wf_apart_new(s.d, wf_updates_of(s.d), N, &s.f, &err), WF_OK);
     for (size_t i = 0; i < WF_COUNT(looking); i++) {
-        wf_finite_begin(s.f);
-        wf_finite_add(s.f, 0, s.data, ELEMENTS, s.done[0]);
+        wf_apart_begin(s.f);
+        wf_apart_look(s.f, 0, s.data, ELEMENTS, s.done[0]);
         cuda_host_fail(looking[i], 0, 79);
-        assert_int_equal(wf_finite_start(s.f, &err), WF_BROKEN);
+        assert_int_equal(wf_apart_start(s.f, 1, true, &err), WF_BROKEN);
     }
     cuda_host_fail(NULL, 0, 0);
     end(&s);
@@ -157,6 +197,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_bad_gradient_is_named),
         cmocka_unit_test(a_step_without_gradients_is_fine),
+        cmocka_unit_test(batches_are_added_up),
         cmocka_unit_test(a_look_waits_once),
         cmocka_unit_test(what_fails_is_told),
     };

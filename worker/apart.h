@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/apart.h - gradients that stay on a device: there they are looked at for NaN and infinity,
+ * and those of several batches are added up. All of a batch at once, behind its last gradient; the
+ * host reads a word for each.
+ *
+ * Belongs to one thread at a time.
+ */
+#ifndef WF_WORKER_APART_H
+#define WF_WORKER_APART_H
+
+#include "common/base/status.h"
+#include "common/kernels/update.h"
+#include "common/tensor/device.h"
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct wf_apart wf_apart;
+
+/* For at most so many gradients of a batch; the caller owns *out. Errors: WF_NOMEM; what the device
+ * says. */
+WF_MUST_USE wf_status wf_apart_new(const wf_device *device, const wf_device_updates *updates,
+                                   size_t most, wf_apart **out, wf_err *err);
+/* Waits for work under way, frees *f and sets it to NULL; NULL is fine. */
+void wf_apart_free(wf_apart **f);
+
+/* A batch begins, without gradients. */
+void wf_apart_begin(wf_apart *f);
+/* The gradient that output `i` of a plan is, [count] f32 at `data`: there when `done` is, which is
+ * borrowed until wf_apart_start. Calls of a step come in the order in which the gradients become
+ * final, on one stream. */
+void wf_apart_look(wf_apart *f, uint32_t i, const float *data, uint64_t count,
+                   wf_device_event *done);
+/* The gradient of a batch is part of a sum: `to` is the mean over the step's batches at its end. */
+void wf_apart_sum(wf_apart *f, float *to, const float *from, uint64_t count, wf_device_event *done);
+/* Queues the sums, in which this batch weighs `by` and is the first or another one, and then the
+ * looks: they may be at sums. Errors: what the device says. */
+WF_MUST_USE wf_status wf_apart_start(wf_apart *f, float by, bool first, wf_err *err);
+/* Waits for both; *bad is the output of the first gradient that is not finite, or -1. Errors: what
+ * the device says. */
+WF_MUST_USE wf_status wf_apart_wait(wf_apart *f, int64_t *bad, wf_err *err);
+
+#endif
