@@ -110,44 +110,87 @@ void filled_model_close(filled_model *m)
 
 /* ---- plans ---- */
 
+/* Memory of the device for a port that lies there. */
+static wf_status take_there(const filled_plan *p, const wf_port *port, void **out, wf_err *err)
+{
+    *out = wf_device_alloc(p->device, port->bytes);
+    return *out ? WF_OK
+                : wf_fail(err, WF_NOMEM, NULL, "%s has no %zu bytes left", p->device->name,
+                          port->bytes);
+}
+
+static wf_status bind_output(filled_plan *p, uint32_t i, wf_err *err)
+{
+    const wf_port *port = wf_plan_output(p->plan, i);
+
+    p->results[i] = wf_pages_alloc(port->bytes);
+    if (!p->results[i])
+        return wf_fail_nomem(err, port->bytes);
+    if (port->device->is_host) {
+        p->bytes_out += port->bytes;
+        wf_plan_bind_output(p->plan, i, p->results[i]);
+        return WF_OK;
+    }
+    WF_TRY(take_there(p, port, &p->results_there[i], err));
+    wf_plan_bind_output(p->plan, i, p->results_there[i]);
+    return WF_OK;
+}
+
 static wf_status bind_outputs(filled_plan *p, wf_err *err)
 {
     uint32_t n = wf_plan_n_outputs(p->plan);
 
     p->results = calloc(n + 1, sizeof *p->results);
-    if (!p->results)
+    p->results_there = calloc(n + 1, sizeof *p->results_there);
+    if (!p->results || !p->results_there)
         return wf_fail_nomem(err, n * sizeof *p->results);
-    for (uint32_t i = 0; i < n; i++) {
-        size_t bytes = wf_plan_output(p->plan, i)->bytes;
-
-        p->results[i] = wf_pages_alloc(bytes);
-        if (!p->results[i])
-            return wf_fail_nomem(err, bytes);
-        wf_plan_bind_output(p->plan, i, p->results[i]);
-        p->bytes_out += bytes;
-    }
-    for (uint32_t i = 0; i < wf_plan_n_inputs(p->plan); i++)
-        p->bytes_in += wf_plan_input(p->plan, i)->bytes;
+    for (uint32_t i = 0; i < n; i++)
+        WF_TRY(bind_output(p, i, err));
     return WF_OK;
 }
 
-static void bind_inputs(const filled_model *m, filled_plan *p)
+static wf_status bind_input(filled_plan *p, uint32_t i, const void *data, wf_err *err)
+{
+    const wf_port *port = wf_plan_input(p->plan, i);
+    wf_stream *stream = NULL;
+    wf_status rc;
+
+    if (port->device->is_host) {
+        p->bytes_in += port->bytes;
+        wf_plan_bind_input(p->plan, i, data);
+        return WF_OK;
+    }
+    WF_TRY(take_there(p, port, &p->inputs_there[i], err));
+    WF_TRY(wf_stream_new(p->device, &stream, err));
+    rc = wf_stream_copy(stream, WF_COPY_IN, p->inputs_there[i], data, port->bytes, err);
+    if (rc == WF_OK)
+        rc = wf_stream_wait(stream, err);
+    wf_stream_free(&stream);
+    wf_plan_bind_input(p->plan, i, p->inputs_there[i]);
+    return rc;
+}
+
+static wf_status bind_inputs(const filled_model *m, filled_plan *p, wf_err *err)
 {
     const wf_graph *g = m->compiled->graph;
 
+    p->inputs_there = calloc(wf_plan_n_inputs(p->plan) + (size_t)1, sizeof *p->inputs_there);
+    if (!p->inputs_there)
+        return wf_fail_nomem(err, wf_plan_n_inputs(p->plan) * sizeof *p->inputs_there);
     for (size_t i = 0; i < g->n_inputs; i++) {
         int64_t at = wf_plan_find_input(p->plan, g->inputs[i]->name);
 
         if (at >= 0)
-            wf_plan_bind_input(p->plan, (uint32_t)at, m->fed[i]);
+            WF_TRY(bind_input(p, (uint32_t)at, m->fed[i], err));
     }
     for (uint32_t i = 0; i < wf_plan_n_inputs(p->plan); i++) {
         const char *variable = wf_plan_input(p->plan, i)->variable;
         int64_t v = variable ? wf_compiled_find(m->compiled, variable) : -1;
 
         if (v >= 0)
-            wf_plan_bind_input(p->plan, i, m->compiled->variables[v].initial->data);
+            WF_TRY(bind_input(p, i, m->compiled->variables[v].initial->data, err));
     }
+    return WF_OK;
 }
 
 wf_status filled_plan_of_model(const filled_model *m, const wf_device *device, wf_pool *pool,
@@ -156,8 +199,10 @@ wf_status filled_plan_of_model(const filled_model *m, const wf_device *device, w
     const wf_graph *g = m->compiled->graph;
     wf_plan_shape shapes[WF_DATA_MAX_FIELDS];
     wf_plan_options o = {.device = device, .pool = pool, .shapes = shapes, .bf16 = m->spec->bf16};
+    const char **names;
+    wf_status rc;
 
-    *out = (filled_plan){.plan = NULL};
+    *out = (filled_plan){.device = device};
     if (g->n_inputs > WF_DATA_MAX_FIELDS)
         return wf_fail(err, WF_UNSUPPORTED, NULL, "%zu inputs", g->n_inputs);
     for (size_t i = 0; i < g->n_inputs; i++) {
@@ -167,8 +212,17 @@ wf_status filled_plan_of_model(const filled_model *m, const wf_device *device, w
         for (uint32_t k = 0; k < s->rank; k++)
             s->dims[k] = extent(m, g->inputs[i], k);
     }
-    WF_TRY(wf_plan_new(g, &o, &out->plan, err));
-    bind_inputs(m, out);
+    names = calloc(m->compiled->n_variables + 1, sizeof *names);
+    if (!names)
+        return wf_fail_nomem(err, m->compiled->n_variables * sizeof *names);
+    for (size_t i = 0; i < m->compiled->n_variables; i++)
+        names[i] = m->compiled->variables[i].name;
+    o.resident = names;
+    o.n_resident = m->compiled->n_variables;
+    rc = wf_plan_new(g, &o, &out->plan, err);
+    free(names);
+    WF_TRY(rc);
+    WF_TRY(bind_inputs(m, out, err));
     return bind_outputs(out, err);
 }
 
@@ -212,13 +266,14 @@ wf_status filled_plan_of_products(int64_t n, bool bf16, const wf_device *device,
     wf_graph *g = NULL;
     wf_status rc = wf_graph_new("products", &g, err);
 
-    *out = (filled_plan){.plan = NULL};
+    *out = (filled_plan){.device = device};
     if (rc == WF_OK)
         rc = make_products(g, n, err);
     if (rc == WF_OK)
         rc = wf_plan_new(g, &o, &out->plan, err);
     if (rc == WF_OK) {
         wf_plan_bind_input(out->plan, 0, &one);
+        out->bytes_in = sizeof one;
         rc = bind_outputs(out, err);
     }
     wf_graph_free(&g);
@@ -229,7 +284,13 @@ void filled_plan_close(filled_plan *p)
 {
     for (uint32_t i = 0; p->results && i < wf_plan_n_outputs(p->plan); i++)
         free(p->results[i]);
+    for (uint32_t i = 0; p->results_there && i < wf_plan_n_outputs(p->plan); i++)
+        wf_device_free(p->device, p->results_there[i]);
+    for (uint32_t i = 0; p->inputs_there && i < wf_plan_n_inputs(p->plan); i++)
+        wf_device_free(p->device, p->inputs_there[i]);
     free(p->results);
+    free(p->results_there);
+    free(p->inputs_there);
     wf_plan_free(&p->plan);
 }
 
@@ -239,6 +300,15 @@ wf_status filled_plan_run(filled_plan *p, uint64_t number, wf_err *err)
 }
 
 /* ---- what came out ---- */
+
+wf_status filled_plan_fetch(filled_plan *p, wf_err *err)
+{
+    for (uint32_t i = 0; i < wf_plan_n_outputs(p->plan); i++)
+        if (p->results_there[i])
+            WF_TRY(wf_device_read(p->device, p->results[i], p->results_there[i],
+                                  wf_plan_output(p->plan, i)->bytes, err));
+    return WF_OK;
+}
 
 uint64_t filled_plan_digest(const filled_plan *p)
 {

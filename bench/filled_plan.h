@@ -2,8 +2,9 @@
 /* bench/filled_plan.h - a plan on some device that has something to compute: a model's loss and
  * gradients over a batch of random numbers, or a chain of large matrix products.
  *
- * Inputs and outputs are memory of the host, as a worker's are: a run on another device copies the
- * batch and the weights in, and the gradients out.
+ * The batch, the loss and metrics are memory of the host, and a run on another device copies them.
+ * Weights and gradients are memory of the device, as those of a worker that holds its variables;
+ * the optimizer alone is left out.
  */
 #ifndef BENCH_FILLED_PLAN_H
 #define BENCH_FILLED_PLAN_H
@@ -47,8 +48,10 @@ void filled_model_close(filled_model *m);
 /* A plan of it with all inputs and outputs bound. */
 typedef struct filled_plan {
     wf_plan *plan;
-    void **results; /* [outputs of the plan] */
-    size_t bytes_in, bytes_out;
+    const wf_device *device;
+    void **results; /* [outputs of the plan] of the host: what filled_plan_fetch brought last */
+    void **inputs_there, **results_there; /* of those that lie on the device */
+    size_t bytes_in, bytes_out;           /* of those that do not */
 } filled_plan;
 
 /* The caller closes *out in either case. */
@@ -63,6 +66,8 @@ void filled_plan_close(filled_plan *p);
 
 /* Runs once, as the step `number`. */
 WF_MUST_USE wf_status filled_plan_run(filled_plan *p, uint64_t number, wf_err *err);
+/* Brings to the host what the last run left on the device, for the two below. */
+WF_MUST_USE wf_status filled_plan_fetch(filled_plan *p, wf_err *err);
 /* Over all outputs' bytes: XXH3-64. */
 uint64_t filled_plan_digest(const filled_plan *p);
 

@@ -64,6 +64,7 @@ static wf_status measure(filled_plan *p, double seconds, figures *f, wf_err *err
 
     WF_TRY(filled_plan_run(p, 0, err));
     f->first_ms = since_ms(from);
+    WF_TRY(filled_plan_fetch(p, err));
     f->digest = filled_plan_digest(p);
     for (uint64_t i = 1; i < WARM_UP; i++)
         WF_TRY(filled_plan_run(p, i, err));
@@ -79,6 +80,7 @@ static wf_status measure(filled_plan *p, double seconds, figures *f, wf_err *err
     }
     qsort(f->step_ms, WINDOWS, sizeof f->step_ms[0], by_size);
     WF_TRY(filled_plan_run(p, 0, err));
+    WF_TRY(filled_plan_fetch(p, err));
     f->same_bits = filled_plan_digest(p) == f->digest;
     return WF_OK;
 }
@@ -92,6 +94,8 @@ static wf_status check(const filled_model *m, wf_pool *pool, const filled_plan *
 
     if (rc == WF_OK)
         rc = filled_plan_run(&of_cpu, 0, err);
+    if (rc == WF_OK)
+        rc = filled_plan_fetch(&of_cpu, err);
     if (rc == WF_OK)
         f->difference = filled_plan_compare(p, &of_cpu);
     filled_plan_close(&of_cpu);
