@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/cuda/cuda_replay.c - plans whose steps a GPU has recorded: results are the CPU's whatever
  * memory is lent and whatever order streams run in, a step is queued by few calls, and what cannot
- * be recorded is computed all the same. */
+ * be recorded is computed all the same.
+ *
+ *   cuda_replay [SEEDS]    of orders of streams, 30
+ */
 #include "common/base/cc.h"
 #include "common/base/rng.h"
 #include "common/exec/exec.h"
@@ -11,7 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { BATCH = 6, IN = 8, HIDDEN = 5, OUT = 3, VARIABLES = 3, SETS = 6, SEEDS = 30 };
+enum { BATCH = 6, IN = 8, HIDDEN = 5, OUT = 3, VARIABLES = 3, SETS = 6 };
 
 static const char *const names[VARIABLES] = {"w1", "b1", "w2"};
 static const int64_t dims[VARIABLES][2] = {{IN, HIDDEN}, {HIDDEN, 0}, {HIDDEN, OUT}};
@@ -184,6 +187,8 @@ static void one_run(trained *t, trained *cpu, int s, uint64_t n)
     }
 }
 
+static uint64_t seeds = 30;
+
 static void results_are_those_of_the_cpu(void **state)
 {
     (void)state;
@@ -191,7 +196,7 @@ static void results_are_those_of_the_cpu(void **state)
         wf_graph *g = step_graph(drops);
         trained *cpu = open_trained(g, &wf_cpu);
 
-        for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        for (uint64_t seed = 0; seed < seeds; seed++) {
             trained *t = open_trained(g, cuda_host_device());
 
             cuda_host_seed(seed);
@@ -322,7 +327,7 @@ static int end_of_test(void **state)
                                                                             : -1; /* its handle */
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(results_are_those_of_the_cpu, end_of_test),
@@ -333,5 +338,7 @@ int main(void)
         cmocka_unit_test_teardown(what_kernels_find_is_said, end_of_test),
     };
 
+    if (argc > 1)
+        seeds = strtoull(argv[1], NULL, 10);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
