@@ -102,7 +102,7 @@ def compare(tool, folder, case, compute):
     path = os.path.join(folder, "one.onnx")
     onnx.save(model, path)
     worst = 0
-    for threads in (1, 3):
+    for threads in kernels.THREADS:
         want = run(tool, folder, path, feeds, threads, "float32")
         got = run(tool, folder, path, feeds, threads, compute)
         for name, value in want.items():
