@@ -19,44 +19,44 @@ struct wf_apart {
     wf_device_event *last; /* behind the last gradient */
 };
 
-static wf_status init(wf_apart *f, wf_err *err)
+static wf_status init(wf_apart *a, wf_err *err)
 {
-    f->bad = wf_device_alloc(f->device, f->most * sizeof *f->bad);
-    if (!f->bad)
+    a->bad = wf_device_alloc(a->device, a->most * sizeof *a->bad);
+    if (!a->bad)
         return wf_fail(err, WF_NOMEM, "lower the batch, or use a device with more memory",
-                       "%s has no %zu bytes left", f->device->name, f->most * sizeof *f->bad);
-    f->seen = wf_buf_new_pinned(f->device, f->most * sizeof *f->bad);
-    f->segments = calloc(f->most + 1, sizeof *f->segments);
-    f->outputs = calloc(f->most + 1, sizeof *f->outputs);
-    f->sums = calloc(f->most + 1, sizeof *f->sums);
-    if (!f->seen || !f->segments || !f->outputs || !f->sums)
-        return wf_fail_nomem(err, f->most * sizeof *f->segments);
-    return wf_stream_new(f->device, &f->stream, err);
+                       "%s has no %zu bytes left", a->device->name, a->most * sizeof *a->bad);
+    a->seen = wf_buf_new_pinned(a->device, a->most * sizeof *a->bad);
+    a->segments = calloc(a->most + 1, sizeof *a->segments);
+    a->outputs = calloc(a->most + 1, sizeof *a->outputs);
+    a->sums = calloc(a->most + 1, sizeof *a->sums);
+    if (!a->seen || !a->segments || !a->outputs || !a->sums)
+        return wf_fail_nomem(err, a->most * sizeof *a->segments);
+    return wf_stream_new(a->device, &a->stream, err);
 }
 
 wf_status wf_apart_new(const wf_device *device, const wf_device_updates *updates, size_t most,
                        wf_apart **out, wf_err *err)
 {
-    wf_apart *f = calloc(1, sizeof *f);
+    wf_apart *a = calloc(1, sizeof *a);
     wf_status rc;
 
-    if (!f)
-        return wf_fail_nomem(err, sizeof *f);
-    f->device = device;
-    f->on = updates;
-    f->most = most;
-    *out = f;
-    rc = init(f, err);
+    if (!a)
+        return wf_fail_nomem(err, sizeof *a);
+    a->device = device;
+    a->on = updates;
+    a->most = most;
+    *out = a;
+    rc = init(a, err);
     if (rc != WF_OK)
         wf_apart_free(out);
     return rc;
 }
 
-void wf_apart_free(wf_apart **f)
+void wf_apart_free(wf_apart **a)
 {
-    wf_apart *it = *f;
+    wf_apart *it = *a;
 
-    *f = NULL;
+    *a = NULL;
     if (!it)
         return;
     wf_stream_free(&it->stream);
@@ -68,57 +68,57 @@ void wf_apart_free(wf_apart **f)
     free(it);
 }
 
-void wf_apart_begin(wf_apart *f)
+void wf_apart_begin(wf_apart *a)
 {
-    f->n = f->n_sums = 0;
+    a->n = a->n_sums = 0;
 }
 
-void wf_apart_look(wf_apart *f, uint32_t i, const float *data, uint64_t count,
+void wf_apart_look(wf_apart *a, uint32_t i, const float *data, uint64_t count,
                    wf_device_event *done)
 {
-    wf_assert(f->n < f->most);
-    f->outputs[f->n] = i;
-    f->segments[f->n] = (wf_finite_segment){count, data, f->bad + f->n};
-    f->n++;
-    f->last = done;
+    wf_assert(a->n < a->most);
+    a->outputs[a->n] = i;
+    a->segments[a->n] = (wf_finite_segment){count, data, a->bad + a->n};
+    a->n++;
+    a->last = done;
 }
 
-void wf_apart_sum(wf_apart *f, float *to, const float *from, uint64_t count, wf_device_event *done)
+void wf_apart_sum(wf_apart *a, float *to, const float *from, uint64_t count, wf_device_event *done)
 {
-    wf_assert(f->n_sums < f->most);
-    f->sums[f->n_sums++] = (wf_sum_segment){count, to, from};
-    f->last = done;
+    wf_assert(a->n_sums < a->most);
+    a->sums[a->n_sums++] = (wf_sum_segment){count, to, from};
+    a->last = done;
 }
 
-static wf_status look(wf_apart *f, wf_err *err)
+static wf_status look(wf_apart *a, wf_err *err)
 {
-    size_t bytes = f->n * sizeof *f->bad;
+    size_t bytes = a->n * sizeof *a->bad;
 
-    if (f->n == 0)
+    if (a->n == 0)
         return WF_OK;
-    WF_TRY(wf_stream_fill(f->stream, f->bad, 0, bytes, err));
-    WF_TRY(f->on->finite(f->stream, f->n, f->segments, err));
-    return wf_stream_copy(f->stream, WF_COPY_OUT, f->seen->data, f->bad, bytes, err);
+    WF_TRY(wf_stream_fill(a->stream, a->bad, 0, bytes, err));
+    WF_TRY(a->on->finite(a->stream, a->n, a->segments, err));
+    return wf_stream_copy(a->stream, WF_COPY_OUT, a->seen->data, a->bad, bytes, err);
 }
 
-wf_status wf_apart_start(wf_apart *f, float by, bool first, wf_err *err)
+wf_status wf_apart_start(wf_apart *a, float by, bool first, wf_err *err)
 {
-    if (f->n + f->n_sums == 0)
+    if (a->n + a->n_sums == 0)
         return WF_OK;
-    WF_TRY(wf_stream_after(f->stream, f->last, err));
-    if (f->n_sums > 0)
-        WF_TRY(f->on->sum(f->stream, by, first, f->n_sums, f->sums, err));
-    return look(f, err);
+    WF_TRY(wf_stream_after(a->stream, a->last, err));
+    if (a->n_sums > 0)
+        WF_TRY(a->on->sum(a->stream, by, first, a->n_sums, a->sums, err));
+    return look(a, err);
 }
 
-wf_status wf_apart_wait(wf_apart *f, int64_t *bad, wf_err *err)
+wf_status wf_apart_wait(wf_apart *a, int64_t *bad, wf_err *err)
 {
-    const int32_t *seen = f->seen->data;
+    const int32_t *seen = a->seen->data;
 
     *bad = -1;
-    WF_TRY(wf_stream_wait(f->stream, err));
-    for (size_t i = 0; i < f->n && *bad < 0; i++)
+    WF_TRY(wf_stream_wait(a->stream, err));
+    for (size_t i = 0; i < a->n && *bad < 0; i++)
         if (seen[i])
-            *bad = f->outputs[i];
+            *bad = a->outputs[i];
     return WF_OK;
 }

@@ -20,23 +20,23 @@ typedef struct wf_apart wf_apart;
  * says. */
 WF_MUST_USE wf_status wf_apart_new(const wf_device *device, const wf_device_updates *updates,
                                    size_t most, wf_apart **out, wf_err *err);
-/* Waits for work under way, frees *f and sets it to NULL; NULL is fine. */
-void wf_apart_free(wf_apart **f);
+/* Waits for work under way, frees *a and sets it to NULL; NULL is fine. */
+void wf_apart_free(wf_apart **a);
 
 /* A batch begins, without gradients. */
-void wf_apart_begin(wf_apart *f);
+void wf_apart_begin(wf_apart *a);
 /* The gradient that output `i` of a plan is, [count] f32 at `data`: there when `done` is, which is
  * borrowed until wf_apart_start. Calls of a step come in the order in which the gradients become
  * final, on one stream. */
-void wf_apart_look(wf_apart *f, uint32_t i, const float *data, uint64_t count,
+void wf_apart_look(wf_apart *a, uint32_t i, const float *data, uint64_t count,
                    wf_device_event *done);
 /* The gradient of a batch is part of a sum: `to` is the mean over the step's batches at its end. */
-void wf_apart_sum(wf_apart *f, float *to, const float *from, uint64_t count, wf_device_event *done);
+void wf_apart_sum(wf_apart *a, float *to, const float *from, uint64_t count, wf_device_event *done);
 /* Queues the sums, in which this batch weighs `by` and is the first or another one, and then the
  * looks: they may be at sums. Errors: what the device says. */
-WF_MUST_USE wf_status wf_apart_start(wf_apart *f, float by, bool first, wf_err *err);
+WF_MUST_USE wf_status wf_apart_start(wf_apart *a, float by, bool first, wf_err *err);
 /* Waits for both; *bad is the output of the first gradient that is not finite, or -1. Errors: what
  * the device says. */
-WF_MUST_USE wf_status wf_apart_wait(wf_apart *f, int64_t *bad, wf_err *err);
+WF_MUST_USE wf_status wf_apart_wait(wf_apart *a, int64_t *bad, wf_err *err);
 
 #endif

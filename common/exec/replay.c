@@ -3,17 +3,15 @@
  * more for each kernel.
  *
  * A stretch is a row of steps of one device without a copy from or to the host: what they are asked
- * to do follows from the addresses of their operands alone. Those of the
- * arena and of constants never change. A stretch is recorded for the addresses that inputs and
- * outputs have in a run, a few times, since memory that is lent to a plan comes in turns.
+ * to do follows from the addresses of their operands alone. Those of the arena and of constants
+ * never change. A stretch is recorded for the addresses that inputs and outputs have in a run, a
+ * few times, since memory that is lent to a plan comes in turns.
  *
  * The first run of a plan records nothing: libraries prepare themselves in it.
  */
 #include "common/base/size.h"
 #include "common/exec/plan.h"
 #include "common/log/log.h"
-
-#include <string.h>
 
 enum {
     LEAST_STEPS = 2,

@@ -35,14 +35,5 @@ __global__ void look(const __grid_constant__ group all)
 wf_status wf_cuda_finite(wf_stream *stream, size_t n, const wf_finite_segment segments[],
                          wf_err *err)
 {
-    const wf_run run = wf_run_on(stream);
-
-    for (size_t at = 0; at < n;) {
-        const group all = wf_next_pieces<wf_finite_segment, MOST>(n, segments, &at);
-
-        if (all.n > 0)
-            WF_TRY(wf_launch(&run, "a look for NaN", look, wf_blocks(&run, all.pieces * WF_BLOCK),
-                             err, all));
-    }
-    return WF_OK;
+    return wf_launch_pieces(stream, "a look for NaN", look, n, segments, err);
 }

@@ -74,4 +74,22 @@ static inline wf_run wf_run_on(wf_stream *stream)
     return run;
 }
 
+/* Launches a kernel over all segments, with more arguments behind them. */
+template <class S, int MOST, class... T>
+static wf_status wf_launch_pieces(wf_stream *stream, const char *what,
+                                  void (*kernel)(wf_pieces<S, MOST>, T...), size_t n,
+                                  const S segments[], wf_err *err, T... more)
+{
+    const wf_run run = wf_run_on(stream);
+
+    for (size_t at = 0; at < n;) {
+        const wf_pieces<S, MOST> all = wf_next_pieces<S, MOST>(n, segments, &at);
+
+        if (all.n > 0)
+            WF_TRY(wf_launch(&run, what, kernel, wf_blocks(&run, all.pieces * WF_BLOCK), err, all,
+                             more...));
+    }
+    return WF_OK;
+}
+
 #endif

@@ -31,14 +31,5 @@ __global__ void add(const __grid_constant__ group all, float by, bool first)
 wf_status wf_cuda_sum(wf_stream *stream, float by, bool first, size_t n,
                       const wf_sum_segment segments[], wf_err *err)
 {
-    const wf_run run = wf_run_on(stream);
-
-    for (size_t at = 0; at < n;) {
-        const group all = wf_next_pieces<wf_sum_segment, MOST>(n, segments, &at);
-
-        if (all.n > 0)
-            WF_TRY(wf_launch(&run, "a sum of gradients", add,
-                             wf_blocks(&run, all.pieces * WF_BLOCK), err, all, by, first));
-    }
-    return WF_OK;
+    return wf_launch_pieces(stream, "a sum of gradients", add, n, segments, err, by, first);
 }
