@@ -188,6 +188,23 @@ def a_step_copies_its_batch_and_its_loss(weft):
     check(out <= STEPS * (4 + 8 + 4 * 8), f"{out} bytes come out of {STEPS} steps")
 
 
+def products_are_rounded_where_a_job_asks_for_it(weft):
+    """TF32 has 11 significant bits. Without a GPU nothing is rounded, and the log says so."""
+    got = {}
+    for gpu in "cuda:0", "cpu":
+        for more in "", "compute: tf32\n":
+            with alone(weft, epochs=1, gpu=gpu) as c:
+                c.write("alone.yaml", c.read("alone.yaml") + more)
+                c.must("train", "alone.yaml")
+                got[gpu, more] = np.array([float.fromhex(loss) for _, loss in losses(c)])
+                said = c.read(os.path.join(".weft", "logs", "worker-0.log"))
+                check(('compute.float32 why="GPUs alone compute in tf32"' in said) == (gpu == "cpu" and more != ""),
+                      f"{gpu}, {more}: {said}")
+    exact, rounded = got["cuda:0", ""], got["cuda:0", "compute: tf32\n"]
+    check((exact != rounded).any() and np.allclose(exact, rounded, rtol=1e-2), f"{exact}\n{rounded}")
+    check((got["cpu", ""] == got["cpu", "compute: tf32\n"]).all(), f"{got}")
+
+
 def bad_gradients(weft, on_nan, bad, ps, batches=1):
     """A job on a GPU whose gradient, and not its loss, is NaN where a record is zeros: it was said last."""
     node, info = helper.make_node, helper.make_tensor_value_info
@@ -340,6 +357,7 @@ def memory_is_planned_without_a_gpu(weft):
 
 
 main([variables_on_a_gpu_have_the_bits_of_those_of_a_ps, variables_of_a_gpu_are_saved_and_go_on_anywhere, a_step_copies_its_batch_and_its_loss,
+      products_are_rounded_where_a_job_asks_for_it,
       a_gradient_on_a_gpu_that_is_no_number_is_named, a_step_is_left_out_on_a_gpu, memory_for_variables_is_asked_for_by_name,
       jobs_have_the_losses_of_the_cpu, a_job_trains_on_a_gpu_without_a_cluster, a_file_runs_on_a_gpu_as_on_the_cpu, memory_is_planned_without_a_gpu, what_is_wrong_with_a_gpu_is_said, a_batch_that_fits_is_named,
       a_plugin_of_another_weft_is_refused,
