@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/trainer_job.c - a job begins and ends: its sides, its gradients, its data. */
+#include "common/base/size.h"
+#include "common/data/reader.h"
+#include "common/kernels/kernel.h"
+#include "common/log/log.h"
+#include "common/session/rule.h"
+#include "worker/trainer_state.h"
+
+#include <stdlib.h>
+
+/* Waits for the eval side, which then is there or has failed. */
+wf_status wf_trainer_join_opening(wf_trainer *t, wf_err *err)
+{
+    if (t->opening.begun)
+        pthread_join(t->opening.thread, NULL);
+    t->opening.begun = false;
+    if (t->opening.rc != WF_OK && err)
+        *err = t->opening.err;
+    return t->opening.rc;
+}
+
+void wf_trainer_halt(void *arg)
+{
+    wf_trainer *t = arg;
+    wf_status ignored = wf_trainer_join_opening(t, NULL);
+
+    (void)ignored; /* the job is over, whatever its eval data was */
+    t->opening.rc = WF_OK;
+    for (size_t i = 0; i < WF_COUNT(t->ahead); i++) {
+        wf_named_rows_close(&t->ahead[i].rows, &t->train.tables);
+        t->ahead[i] = (struct batch_ahead){0};
+    }
+    t->next_ahead = 0;
+    wf_named_rows_close(&t->eval_rows, &t->eval.tables);
+    wf_side_close(&t->train);
+    wf_side_close(&t->eval);
+    wf_learnt_close(&t->learnt);
+    wf_gradients_free(&t->gradients);
+    wf_apart_free(&t->apart);
+    t->start = NULL;
+    t->begun = NOTHING;
+}
+
+/* ---- beginning a job ---- */
+
+static wf_status open_eval(wf_trainer *t, wf_err *err)
+{
+    return wf_side_open(
+        &t->eval,
+        &(wf_side_spec){.start = t->start,
+                        .devices = t->devices,
+                        .n_devices = t->conf.n_devices,
+                        .place = t->place.device,
+                        .pool = t->conf.pool,
+                        .graph = &t->start->eval_graph,
+                        .ids = &t->start->eval_ids,
+                        .uses = t->start->eval_uses,
+                        .n_uses = t->start->n_eval_uses,
+                        .meanings = (const Weft__Output *const *)t->start->eval_outputs,
+                        .n_fetches = t->start->n_eval_outputs,
+                        .data = t->start->eval_data,
+                        .learnt = &t->learnt},
+        err);
+}
+
+static void *run_opening(void *arg)
+{
+    wf_trainer *t = arg;
+
+    t->opening.rc = open_eval(t, &t->opening.err);
+    atomic_store(&t->opening.ended, true);
+    return NULL;
+}
+
+static wf_status begin_opening(wf_trainer *t, wf_err *err)
+{
+    atomic_store(&t->opening.ended, false);
+    t->opening.rc = WF_OK;
+    if (pthread_create(&t->opening.thread, NULL, run_opening, t) != 0)
+        return open_eval(t, err); /* no thread to be had: here and now */
+    t->opening.begun = true;
+    return WF_OK;
+}
+
+static wf_status begin_gradients(wf_trainer *t, const Weft__Start *start, wf_err *err)
+{
+    wf_gradients_variable *rows = calloc(start->n_variables + 1, sizeof *rows);
+    bool any_apart = false;
+    wf_opt opt;
+    wf_status rc;
+
+    if (!rows)
+        return wf_fail_nomem(err, start->n_variables * sizeof *rows);
+    for (uint32_t i = 0; i < start->n_variables; i++) {
+        const Weft__Variable *v = start->variables[i];
+
+        rows[i] = (wf_gradients_variable){1, v->kind == WF_VAR_TRAINABLE,
+                                          wf_exchange_home(start, t->place.device, i)};
+        any_apart |= !rows[i].device->is_host;
+        for (size_t k = 0; k < v->n_dims; k++)
+            rows[i].count *= k == 0 && v->rows_most ? (int64_t)v->rows_most : v->dims[k];
+    }
+    rc = wf_rule_get(start->rule, start->options, start->n_options, &opt, err);
+    if (rc == WF_OK) {
+        t->batches = wf_gradients_batches(&opt);
+        rc = wf_gradients_new(&opt, rows, (uint32_t)start->n_variables, start->skip_nan,
+                              t->conf.pool, &t->gradients, err);
+    }
+    if (rc == WF_OK && any_apart)
+        rc = wf_apart_new(t->place.device, t->place.updates, start->n_variables, &t->apart, err);
+    free(rows);
+    return rc;
+}
+
+static void warn_of_float32(const wf_trainer *t)
+{
+    if (t->start->bf16 && t->devices[0]->is_host && !wf_kernels_have_bf16())
+        WF_LOG_WARN("compute.float32", "why=\"this processor has no bfloat16 products\"");
+    if (t->start->tf32 && t->devices[0]->is_host)
+        WF_LOG_WARN("compute.float32", "why=\"GPUs alone compute in tf32\"");
+}
+
+/* The train side, with the files of a round if its data grows; variables are still to take `apart`
+ * bytes of the device. */
+static wf_status open_train(wf_trainer *t, const Weft__Round *round, size_t apart, wf_err *err)
+{
+    const Weft__Start *start = t->start;
+    wf_learnt rows[WF_LEARNT_MOST];
+    wf_plan *first;
+
+    WF_TRY(
+        wf_side_open(&t->train,
+                     &(wf_side_spec){.start = start,
+                                     .devices = t->devices,
+                                     .n_devices = t->conf.n_devices,
+                                     .place = t->place.device,
+                                     .pool = t->conf.pool,
+                                     .graph = &start->train_graph,
+                                     .ids = &start->train_ids,
+                                     .uses = start->train_uses,
+                                     .n_uses = start->n_train_uses,
+                                     .meanings = (const Weft__Output *const *)start->train_outputs,
+                                     .n_fetches = start->n_train_outputs,
+                                     .data = start->train_data,
+                                     .round = round},
+                     err));
+    if (!round) /* nothing is learnt of data that grows, and the eval side may be reading this */
+        WF_TRY(wf_learnt_keep(rows, wf_dataset_learnt(t->train.data, rows), &t->learnt, err));
+    t->train.apart = apart;
+    WF_TRY(wf_side_plan(&t->train, WF_MIN(t->train.batch, wf_dataset_records(t->train.data)),
+                        &first, err));
+    t->train.apart = 0;
+    return WF_OK;
+}
+
+static void tell_records(const wf_trainer *t, wf_worker_job *out)
+{
+    out->train_records = wf_dataset_records(t->train.data);
+    out->train_digest = wf_dataset_digest(t->train.data);
+}
+
+static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *out, wf_err *err)
+{
+    bool trains; /* at once: else the first round of its data is still to come */
+
+    t->start = start;
+    if (!start->train_data || start->train_data->batch == 0)
+        return wf_fail(err, WF_PROTO, NULL, "a start without data to train on");
+    trains = !start->train_data->grows || start->round;
+    warn_of_float32(t);
+    if (trains)
+        WF_TRY(open_train(t, start->train_data->grows ? start->round : NULL,
+                          wf_exchange_device_bytes(start, t->place.device), err));
+    WF_TRY(begin_gradients(t, start, err));
+    if (start->eval_data)
+        WF_TRY(begin_opening(t, err));
+    *out = (wf_worker_job){
+        .batch = start->train_data->batch * t->batches,
+        .learnt = t->learnt.rows,
+        .n_learnt = t->learnt.n,
+        .pipeline = start->pipeline,
+        .checksums = t->conf.checksums,
+        .tables = start->train_ids.len > 0,
+        .place = t->place,
+    };
+    if (trains)
+        tell_records(t, out);
+    return WF_OK;
+}
+
+/* Batches that were read ahead were all of the round before, and are used up with it. */
+wf_status wf_trainer_open_round(void *arg, const Weft__Round *round, wf_worker_job *out,
+                                wf_err *err)
+{
+    wf_trainer *t = arg;
+
+    WF_TRY(t->train.reader ? wf_side_renew(&t->train, round, err) : open_train(t, round, 0, err));
+    tell_records(t, out);
+    return WF_OK;
+}
+
+wf_status wf_trainer_start(void *arg, const Weft__Start *start, wf_worker_job *out, wf_err *err)
+{
+    wf_trainer *t = arg;
+    wf_status rc;
+
+    wf_trainer_halt(t);
+    rc = begin(t, start, out, err);
+    if (rc != WF_OK)
+        wf_trainer_halt(t);
+    return rc;
+}
+
+wf_status wf_trainer_read(void *arg, const wf_batch_id *range, wf_err *err)
+{
+    wf_trainer *t = arg;
+    uint64_t number = range->number * t->batches;
+
+    if (!t->train.reader)
+        return wf_fail(err, WF_PROTO, NULL, "a split before the first round of its data");
+    return wf_data_reader_open(t->train.reader, range->epoch, range->split,
+                               range->begin - number * t->train.batch, range->end, number, err);
+}

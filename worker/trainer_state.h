@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/trainer_state.h - what the files of the trainer share; nobody else includes it.
+ *
+ *   trainer.c       made and freed; the operations of a worker
+ *   trainer_job.c   a job begins and ends, with its data
+ *   trainer_rows.c  the rows of tables that steps and units take
+ *   trainer_step.c  steps
+ *   trainer_unit.c  units of evaluations
+ */
+#ifndef WF_WORKER_TRAINER_STATE_H
+#define WF_WORKER_TRAINER_STATE_H
+
+#include "worker/apart.h"
+#include "worker/gradients.h"
+#include "worker/side.h"
+#include "worker/trainer.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+/* The eval side's data is read beside the first steps, by a thread of its own: its decompression
+ * would delay them by as much as it takes, and nobody needs it before the first epoch ends. */
+typedef struct eval_opening {
+    pthread_t thread;
+    bool begun;        /* the thread is to be joined */
+    atomic_bool ended; /* its result may be read */
+    wf_status rc;
+    wf_err err;
+} eval_opening;
+
+struct wf_trainer {
+    wf_trainer_conf conf;
+    eval_opening opening;
+    const wf_device *devices[1 + WF_PLAN_DEVICES]; /* [conf.n_devices], of all plans */
+    wf_exchange_place place;                       /* of variables */
+    const Weft__Start *start;                      /* of the job in hand; NULL: none */
+    wf_side train, eval;
+    wf_learnt_list learnt; /* of the training data */
+    wf_gradients *gradients;
+    wf_apart *apart; /* of gradients on a device; NULL: there are none */
+    struct batch_ahead {
+        uint32_t step;         /* 0: none */
+        const wf_batch *batch; /* NULL: it could not be read, */
+        wf_err why;            /* why */
+        wf_named_rows rows;
+    } ahead[WF_READER_HELD]; /* where there are tables: batches whose rows are named, by step */
+    uint32_t next_ahead;     /* the first step that has none; 0: any */
+    wf_named_rows eval_rows; /* of the unit in hand */
+    wf_err eval_why;         /* what was wrong with its records */
+    uint64_t batches;        /* to a step */
+    uint64_t seed;
+    FILE *loss_log;
+    enum { NOTHING = 0, A_STEP, A_UNIT } begun;
+    wf_train_step step; /* in hand */
+    wf_eval_unit unit;
+    wf_measure measures[WF_MEASURES_MOST]; /* of the step in hand */
+    wf_plan *running;                      /* during a step */
+    int64_t bad_output;                    /* of it: a gradient that is no number; -1: none */
+};
+
+/* trainer_job.c: waits for the eval side, which then is there or has failed. */
+WF_MUST_USE wf_status wf_trainer_join_opening(wf_trainer *t, wf_err *err);
+/* Operations of wf_worker_ops, whose arg is the trainer. */
+wf_status wf_trainer_start(void *arg, const Weft__Start *start, wf_worker_job *out, wf_err *err);
+void wf_trainer_halt(void *arg);
+wf_status wf_trainer_open_round(void *arg, const Weft__Round *round, wf_worker_job *out,
+                                wf_err *err);
+wf_status wf_trainer_read(void *arg, const wf_batch_id *range, wf_err *err);
+
+/* trainer_rows.c: the same. */
+wf_status wf_trainer_name_step(void *arg, wf_exchange *x, int set, uint32_t step, bool *known,
+                               wf_err *err);
+wf_status wf_trainer_name_unit(void *arg, wf_exchange *x, int set, uint64_t begin, uint64_t end,
+                               wf_err *err);
+
+/* Do what was begun, and tell the worker. Errors: those of its events. */
+WF_MUST_USE wf_status wf_trainer_make_step(wf_trainer *t, wf_worker *w, wf_err *err);
+WF_MUST_USE wf_status wf_trainer_make_unit(wf_trainer *t, wf_worker *w, wf_err *err);
+
+#endif
