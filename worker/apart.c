@@ -71,6 +71,7 @@ void wf_apart_free(wf_apart **a)
 void wf_apart_begin(wf_apart *a)
 {
     a->n = a->n_sums = 0;
+    a->last = NULL;
 }
 
 void wf_apart_look(wf_apart *a, uint32_t i, const float *data, uint64_t count,
@@ -90,6 +91,11 @@ void wf_apart_sum(wf_apart *a, float *to, const float *from, uint64_t count, wf_
     a->last = done;
 }
 
+wf_status wf_apart_clear(wf_apart *a, float *sum, uint64_t count, wf_err *err)
+{
+    return wf_stream_fill(a->stream, sum, 0, count * sizeof *sum, err);
+}
+
 static wf_status look(wf_apart *a, wf_err *err)
 {
     size_t bytes = a->n * sizeof *a->bad;
@@ -105,7 +111,8 @@ wf_status wf_apart_start(wf_apart *a, float by, bool first, wf_err *err)
 {
     if (a->n + a->n_sums == 0)
         return WF_OK;
-    WF_TRY(wf_stream_after(a->stream, a->last, err));
+    if (a->last)
+        WF_TRY(wf_stream_after(a->stream, a->last, err));
     if (a->n_sums > 0)
         WF_TRY(a->on->sum(a->stream, by, first, a->n_sums, a->sums, err));
     return look(a, err);

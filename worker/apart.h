@@ -26,12 +26,15 @@ void wf_apart_free(wf_apart **a);
 /* A batch begins, without gradients. */
 void wf_apart_begin(wf_apart *a);
 /* The gradient that output `i` of a plan is, [count] f32 at `data`: there when `done` is, which is
- * borrowed until wf_apart_start. Calls of a step come in the order in which the gradients become
- * final, on one stream. */
+ * borrowed until wf_apart_start; NULL: it is there behind what is queued here. Calls of a step come
+ * in the order in which the gradients become final, on one stream. */
 void wf_apart_look(wf_apart *a, uint32_t i, const float *data, uint64_t count,
                    wf_device_event *done);
 /* The gradient of a batch is part of a sum: `to` is the mean over the step's batches at its end. */
 void wf_apart_sum(wf_apart *a, float *to, const float *from, uint64_t count, wf_device_event *done);
+/* Queues zeros into the sum of a step: this device has no part in its first batch. Errors: what the
+ * device says. */
+WF_MUST_USE wf_status wf_apart_clear(wf_apart *a, float *sum, uint64_t count, wf_err *err);
 /* Queues the sums, in which this batch weighs `by` and is the first or another one, and then the
  * looks: they may be at sums. Errors: what the device says. */
 WF_MUST_USE wf_status wf_apart_start(wf_apart *a, float by, bool first, wf_err *err);

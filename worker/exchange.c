@@ -36,6 +36,13 @@ const wf_device *wf_exchange_home(const Weft__Start *start, const wf_device *dev
     return device && kind && kind->home ? kind->home(start, device, variable) : &wf_cpu;
 }
 
+bool wf_exchange_mirrors(const Weft__Start *start)
+{
+    const wf_exchange_kind *kind = find_kind(start);
+
+    return kind && kind->mirrors;
+}
+
 size_t wf_exchange_device_bytes(const Weft__Start *start, const wf_device *device)
 {
     const wf_exchange_kind *kind = find_kind(start);
@@ -90,6 +97,11 @@ void wf_exchange_drop(wf_exchange *x, int set)
 bool wf_exchange_ready(const wf_exchange *x, int set)
 {
     return x->set_step[set] && x->ops->ready(x, set);
+}
+
+wf_exchange *wf_exchange_of_replica(wf_exchange *x, uint32_t replica)
+{
+    return x->ops->of_replica ? x->ops->of_replica(x, replica) : x;
 }
 
 const float *wf_exchange_weights(const wf_exchange *x, int set, uint32_t variable)

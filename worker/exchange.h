@@ -47,6 +47,8 @@ typedef struct wf_exchange wf_exchange;
 typedef struct wf_exchange_place {
     const wf_device *device; /* its first, if that updates variables */
     const wf_device_updates *updates;
+    const wf_device *const *others; /* [n_others], borrowed: those of replicas behind the first */
+    uint32_t n_others;
 } wf_exchange_place;
 
 typedef struct wf_exchange_conf {
@@ -93,6 +95,7 @@ typedef struct wf_exchange_ops {
                            uint64_t n, wf_err *err);
     wf_status (*want)(wf_exchange *x, int set, uint32_t step, wf_err *err);
     bool (*ready)(const wf_exchange *x, int set);
+    wf_exchange *(*of_replica)(wf_exchange *x, uint32_t replica); /* NULL: x for all */
     const float *(*weights)(const wf_exchange *x, int set, uint32_t variable);
     void (*begin_step)(wf_exchange *x, uint32_t step, uint32_t records);
     float *(*gradient)(wf_exchange *x, uint32_t step, uint32_t variable);
@@ -127,6 +130,7 @@ struct wf_exchange {
 /* One way to exchange variables, by the name that a job's `strategy` gives it. */
 typedef struct wf_exchange_kind {
     const char *name;
+    bool mirrors; /* each device of a worker has a replica of the model */
     wf_status (*open)(const wf_exchange_conf *conf, wf_exchange **out, wf_err *err);
     /* As wf_exchange_home, of a device that is not NULL; NULL: all variables are the host's. */
     const wf_device *(*home)(const Weft__Start *start, const wf_device *device, uint32_t variable);
@@ -146,6 +150,8 @@ void wf_exchange_free(wf_exchange **x);
  * device's, or the host's (wf_cpu). */
 const wf_device *wf_exchange_home(const Weft__Start *start, const wf_device *device,
                                   uint32_t variable);
+/* Whether each device of a worker computes with a replica of the model. */
+bool wf_exchange_mirrors(const Weft__Start *start);
 /* The bytes of the device that variables will take when an exchange is opened. */
 size_t wf_exchange_device_bytes(const Weft__Start *start, const wf_device *device);
 
@@ -169,6 +175,10 @@ WF_MUST_USE wf_status wf_exchange_want(wf_exchange *x, int set, uint32_t step, w
 void wf_exchange_drop(wf_exchange *x, int set);
 /* Whether a set holds all weights that it was asked for. */
 bool wf_exchange_ready(const wf_exchange *x, int set);
+/* What a replica of the model reads its weights from and has its gradients' buffers of, also for
+ * x->written: x itself where variables are the host's, and for the first. Gradients are pushed to
+ * x. */
+wf_exchange *wf_exchange_of_replica(wf_exchange *x, uint32_t replica);
 /* A variable's weights in a set that is ready, [count] f32 (of a table: the rows that were named),
  * in memory of its home, there behind x->written; valid until the next wf_exchange_want of the set,
  * and no longer than until the next wf_exchange_end_step. */

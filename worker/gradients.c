@@ -8,22 +8,29 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { BLOCK = 1 << 16, LANES = 16 };
+enum { BLOCK = 1 << 16, PIECE = 1 << 12, LANES = 16 }; /* PIECE: of a sum, stays in the cache */
+
+/* A variable's gradient of one replica. */
+typedef struct part {
+    float *push;   /* of the step in hand */
+    wf_buf *batch; /* [count], made when a step's gradient is a sum */
+} part;
 
 typedef struct variable {
     int64_t count;
-    bool clipped, waits; /* waits: its gradient is whole and has not left */
-    const wf_device *device;
-    float *push;   /* of the step in hand */
-    wf_buf *batch; /* [count], made when a step has several batches */
+    bool clipped, apart, waits; /* waits: its gradient is whole and has not left */
+    part *parts;                /* [n_replicas] */
+    float *push;                /* of a part, the last that was asked for */
 } variable;
 
 struct wf_gradients {
     variable *variables;
-    uint32_t n;
+    part *parts; /* [n * n_replicas] */
+    uint32_t n, n_replicas;
+    const wf_device **devices; /* [n_replicas] */
+    float *weights; /* [n_replicas], of the batch in hand; 0: the replica has no records */
     wf_pool *pool;
     double clipvalue, clipnorm, global_clipnorm; /* 0: not */
-    float weight;                                /* of the batch in hand */
     bool first, last, checked;
     double *sums; /* of blocks, room for those of the largest variable */
 };
@@ -35,36 +42,52 @@ uint64_t wf_gradients_batches(const wf_opt *opt)
     return n > 1 ? (uint64_t)n : 1;
 }
 
-wf_status wf_gradients_new(const wf_opt *opt, const wf_gradients_variable variables[], uint32_t n,
-                           bool checked, wf_pool *pool, wf_gradients **out, wf_err *err)
+static wf_status make_room(wf_gradients *g, const wf_gradients_conf *conf, wf_err *err)
+{
+    size_t n_parts = (size_t)g->n * g->n_replicas;
+    int64_t most = 0;
+
+    g->variables = calloc(g->n + (size_t)1, sizeof *g->variables);
+    g->parts = calloc(n_parts + 1, sizeof *g->parts);
+    g->devices = calloc(g->n_replicas, sizeof(*g->devices));
+    g->weights = calloc(g->n_replicas, sizeof *g->weights);
+    if (!g->variables || !g->parts || !g->devices || !g->weights)
+        return wf_fail_nomem(err, n_parts * sizeof *g->parts);
+    for (uint32_t i = 0; i < g->n; i++) {
+        const wf_gradients_variable *v = &conf->variables[i];
+
+        wf_assert(!v->apart || conf->devices);
+        g->variables[i] = (variable){.count = v->count,
+                                     .clipped = v->clipped && !v->apart,
+                                     .apart = v->apart,
+                                     .parts = g->parts + (size_t)i * g->n_replicas};
+        most = WF_MAX(most, v->count);
+    }
+    for (uint32_t r = 0; r < g->n_replicas; r++)
+        g->devices[r] = conf->devices ? conf->devices[r] : &wf_cpu;
+    g->sums = calloc((size_t)(most / BLOCK) + 1, sizeof *g->sums);
+    return g->sums ? WF_OK : wf_fail_nomem(err, (size_t)(most / BLOCK) * sizeof *g->sums);
+}
+
+wf_status wf_gradients_new(const wf_gradients_conf *conf, wf_gradients **out, wf_err *err)
 {
     wf_gradients *g = calloc(1, sizeof *g);
-    int64_t most = 0;
+    wf_status rc;
 
     if (!g)
         return wf_fail_nomem(err, sizeof *g);
-    g->pool = pool;
-    g->n = n;
-    g->checked = checked;
-    g->clipvalue = opt->shared[WF_OPT_CLIPVALUE];
-    g->clipnorm = opt->shared[WF_OPT_CLIPNORM];
-    g->global_clipnorm = opt->shared[WF_OPT_GLOBAL_CLIPNORM];
-    g->variables = calloc(n + 1, sizeof *g->variables);
-    for (uint32_t i = 0; g->variables && i < n; i++) {
-        const wf_device *device = variables[i].device ? variables[i].device : &wf_cpu;
-
-        g->variables[i] = (variable){.count = variables[i].count,
-                                     .clipped = variables[i].clipped && device->is_host,
-                                     .device = device};
-        most = WF_MAX(most, variables[i].count);
-    }
-    g->sums = calloc((size_t)(most / BLOCK) + 1, sizeof *g->sums);
-    if (!g->variables || !g->sums) {
+    g->pool = conf->pool;
+    g->n = conf->n;
+    g->n_replicas = WF_MAX(conf->n_replicas, 1u);
+    g->checked = conf->checked;
+    g->clipvalue = conf->opt->shared[WF_OPT_CLIPVALUE];
+    g->clipnorm = conf->opt->shared[WF_OPT_CLIPNORM];
+    g->global_clipnorm = conf->opt->shared[WF_OPT_GLOBAL_CLIPNORM];
+    rc = make_room(g, conf, err);
+    if (rc != WF_OK)
         wf_gradients_free(&g);
-        return wf_fail_nomem(err, n * sizeof *g->variables);
-    }
     *out = g;
-    return WF_OK;
+    return rc;
 }
 
 void wf_gradients_free(wf_gradients **g)
@@ -74,36 +97,49 @@ void wf_gradients_free(wf_gradients **g)
     *g = NULL;
     if (!it)
         return;
-    for (uint32_t i = 0; it->variables && i < it->n; i++)
-        wf_buf_unref(&it->variables[i].batch);
+    for (size_t i = 0; it->parts && i < (size_t)it->n * it->n_replicas; i++)
+        wf_buf_unref(&it->parts[i].batch);
     free(it->variables);
+    free(it->parts);
+    free(it->devices);
+    free(it->weights);
     free(it->sums);
     free(it);
 }
 
-void wf_gradients_begin(wf_gradients *g, uint64_t records, uint64_t of, bool first, bool last)
+void wf_gradients_begin(wf_gradients *g, const uint64_t records[], uint64_t of, bool first,
+                        bool last)
 {
-    g->weight = (float)((double)records / (double)of);
+    for (uint32_t r = 0; r < g->n_replicas; r++)
+        g->weights[r] = (float)((double)records[r] / (double)of);
     g->first = first;
     g->last = last;
 }
 
-float *wf_gradients_into(wf_gradients *g, uint32_t i, float *push)
+/* Whether the step's gradient is more than what one plan writes once. */
+static bool is_sum(const wf_gradients *g)
 {
-    variable *v = &g->variables[i];
-
-    v->push = push;
-    v->waits = false;
-    if (g->first && g->last)
-        return push;
-    if (!v->batch)
-        v->batch = wf_buf_new_on(v->device, (size_t)v->count * sizeof(float));
-    return push && v->batch ? v->batch->data : NULL;
+    return !g->first || !g->last || g->n_replicas > 1;
 }
 
-float wf_gradients_weight(const wf_gradients *g)
+float *wf_gradients_into(wf_gradients *g, uint32_t replica, uint32_t i, float *push)
 {
-    return g->weight;
+    variable *v = &g->variables[i];
+    part *p = &v->parts[replica];
+
+    v->push = p->push = push;
+    v->waits = false;
+    if (!is_sum(g))
+        return push;
+    if (!p->batch)
+        p->batch = wf_buf_new_on(v->apart ? g->devices[replica] : &wf_cpu,
+                                 (size_t)v->count * sizeof(float));
+    return push && p->batch ? p->batch->data : NULL;
+}
+
+float wf_gradients_weight(const wf_gradients *g, uint32_t replica)
+{
+    return g->weights[replica];
 }
 
 bool wf_gradients_is_first(const wf_gradients *g)
@@ -116,36 +152,50 @@ bool wf_gradients_is_last(const wf_gradients *g)
     return g->last;
 }
 
-float *wf_gradients_of_step(const wf_gradients *g, uint32_t i)
+float *wf_gradients_of_step(const wf_gradients *g, uint32_t replica, uint32_t i)
 {
-    return g->variables[i].push;
+    return g->variables[i].parts[replica].push;
 }
 
 /* ---- loops over blocks ---- */
 
 typedef struct loop {
+    const wf_gradients *g;
+    const variable *v;
     float *to;
-    const float *from;
     float by;
     int64_t count;
-    bool first;
     double *sums;
 } loop;
 
 WF_MULTIVERSION
-static void add_batch(void *arg, int64_t begin, int64_t end)
+static void add(float *restrict to, const float *restrict from, float by, bool first, int64_t n)
 {
-    const loop *l = arg;
-    const float *restrict from = l->from;
-    float *restrict to = l->to;
-    float by = l->by;
-
-    if (l->first)
-        for (int64_t i = begin; i < end; i++)
+    if (first)
+        for (int64_t i = 0; i < n; i++)
             to[i] = by * from[i];
     else
-        for (int64_t i = begin; i < end; i++)
+        for (int64_t i = 0; i < n; i++)
             to[i] += by * from[i];
+}
+
+static void add_parts(void *arg, int64_t begin, int64_t end)
+{
+    const loop *l = arg;
+    const wf_gradients *g = l->g;
+
+    for (int64_t at = begin, n; at < end; at += n) {
+        bool first = g->first;
+
+        n = WF_MIN(end - at, (int64_t)PIECE);
+        for (uint32_t r = 0; r < g->n_replicas; r++) {
+            if (g->weights[r] == 0)
+                continue;
+            add(l->to + at, (const float *)l->v->parts[r].batch->data + at, g->weights[r], first,
+                n);
+            first = false;
+        }
+    }
 }
 
 WF_MULTIVERSION
@@ -217,10 +267,7 @@ static double square_norm(const wf_gradients *g, const variable *v)
 
 static void over(const wf_gradients *g, const variable *v, wf_pool_fn *fn, double by)
 {
-    loop l = {.to = v->push,
-              .from = v->batch ? v->batch->data : NULL,
-              .by = (float)by,
-              .first = g->first};
+    loop l = {.g = g, .v = v, .to = v->push, .by = (float)by};
 
     wf_pool_for(g->pool, v->count, BLOCK, fn, &l);
 }
@@ -244,8 +291,8 @@ bool wf_gradients_take(wf_gradients *g, uint32_t i)
 {
     variable *v = &g->variables[i];
 
-    if ((!g->first || !g->last) && v->device->is_host)
-        over(g, v, add_batch, (double)g->weight);
+    if (is_sum(g) && !v->apart)
+        over(g, v, add_parts, 1);
     if (!g->last)
         return false;
     if (v->clipped)
@@ -257,7 +304,7 @@ bool wf_gradients_take(wf_gradients *g, uint32_t i)
 bool wf_gradients_finite(const wf_gradients *g)
 {
     for (uint32_t i = 0; i < g->n; i++)
-        if (g->variables[i].waits && g->variables[i].device->is_host &&
+        if (g->variables[i].waits && !g->variables[i].apart &&
             !wf_all_finite(g->variables[i].push, (size_t)g->variables[i].count))
             return false;
     return true;

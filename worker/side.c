@@ -11,15 +11,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Each node that a layer has put on a device finds it here. */
+static const wf_device *first_device(const wf_side *s)
+{
+    return s->spec.replicas[0].devices[0];
+}
+
+/* Each node that a layer has put on a device finds it here, and each replica has all nodes. */
 static wf_status check_devices(const wf_side *s, wf_err *err)
 {
+    const wf_side_replica *r = &s->spec.replicas[0];
+
     for (size_t i = 0; i < s->graph->n_nodes; i++) {
         const wf_node *n = s->graph->nodes[i];
         bool found = !n->device;
 
-        for (size_t k = 0; !found && k < s->spec.n_devices; k++)
-            found = strcmp(s->spec.devices[k]->name, n->device) == 0;
+        if (n->device && s->spec.n_replicas > 1)
+            return wf_fail(
+                err, WF_INVALID, "leave out \"device\" of the layer, or take another strategy",
+                "%s \"%s\" is for the device %s, and strategy %s has each layer on every "
+                "device",
+                n->op->name, n->name, n->device, s->spec.start->strategy);
+        for (size_t k = 0; !found && k < r->n_devices; k++)
+            found = strcmp(r->devices[k]->name, n->device) == 0;
         if (!found)
             return wf_fail(err, WF_INVALID, "list it under devices in cluster.yaml",
                            "%s \"%s\" is for the device %s, which this worker has not", n->op->name,
@@ -42,12 +55,14 @@ static void warn_of_skipped(const wf_dataset *d)
 static wf_status new_reader(const wf_side_spec *spec, const wf_job_data *from, wf_dataset *data,
                             wf_data_reader **out, wf_err *err)
 {
+    const wf_device *device = spec->replicas[0].devices[0];
+
     return wf_data_reader_new(
         &(wf_data_reader_spec){.dataset = data,
                                .batch = from->batch,
                                .seed = spec->start->seed,
                                .shuffle = from->shuffle,
-                               .device = spec->devices[0]->is_host ? NULL : spec->devices[0],
+                               .device = device->is_host ? NULL : device,
                                .depth = wf_data_reader_depth_for(data, from->batch)},
         out, err);
 }
@@ -76,6 +91,9 @@ static wf_status open_side(wf_side *s, const wf_side_spec *spec, wf_arena *a, wf
     if (spec->learnt)
         WF_TRY(wf_job_data_give(&data, spec->learnt, err));
     s->batch = data.batch;
+    s->plans = calloc(spec->n_replicas, sizeof *s->plans);
+    if (!s->plans)
+        return wf_fail_nomem(err, spec->n_replicas * sizeof *s->plans);
     WF_TRY(find_resident(s, err));
     WF_TRY(wf_onnx_decode(spec->graph->data, spec->graph->len, NULL, &s->graph, err));
     WF_TRY(check_devices(s, err));
@@ -87,8 +105,8 @@ static wf_status open_side(wf_side *s, const wf_side_spec *spec, wf_arena *a, wf
                                             .uses = spec->uses,
                                             .n_uses = spec->n_uses,
                                             .data = s->data,
-                                            .device = spec->devices[0],
-                                            .pool = spec->pool},
+                                            .device = first_device(s),
+                                            .pool = spec->replicas[0].pool},
                           err));
     if (wf_tables_any(&s->tables))
         WF_TRY(wf_job_data_check(&data, s->tables.graph, s->data, err));
@@ -172,7 +190,9 @@ wf_status wf_side_renew(wf_side *s, const Weft__Round *round, wf_err *err)
 void wf_side_close(wf_side *s)
 {
     warn_of_cut(s->data);
-    wf_plans_close(&s->plans);
+    for (uint32_t i = 0; s->plans && i < s->spec.n_replicas; i++)
+        wf_plans_close(&s->plans[i]);
+    free(s->plans);
     wf_tables_close(&s->tables);
     wf_data_reader_free(&s->reader);
     wf_dataset_free(&s->data);
@@ -199,14 +219,14 @@ static wf_status shape_input(wf_side *s, const wf_value *v, uint64_t records, wf
     return WF_OK;
 }
 
-static wf_status plan_for(wf_side *s, uint64_t records, bool measure_only, wf_plan **out,
-                          wf_err *err)
+static wf_status plan_for(wf_side *s, const wf_side_replica *on, uint64_t records,
+                          bool measure_only, wf_plan **out, wf_err *err)
 {
     wf_plan_shape *shapes = calloc(s->graph->n_inputs + 1, sizeof *shapes);
-    wf_plan_options options = {.device = s->spec.devices[0],
-                               .devices = s->spec.devices + 1,
-                               .n_devices = s->spec.n_devices - 1,
-                               .pool = s->spec.pool,
+    wf_plan_options options = {.device = on->devices[0],
+                               .devices = on->devices + 1,
+                               .n_devices = on->n_devices - 1,
+                               .pool = on->pool,
                                .shapes = shapes,
                                .n_resident = s->n_resident,
                                .resident = s->resident,
@@ -225,11 +245,11 @@ static wf_status plan_for(wf_side *s, uint64_t records, bool measure_only, wf_pl
     return rc;
 }
 
-static bool fits(wf_side *s, uint64_t records)
+static bool fits(wf_side *s, const wf_side_replica *on, uint64_t records)
 {
-    size_t left = wf_device_memory_left(s->spec.devices[0]);
+    size_t left = wf_device_memory_left(on->devices[0]);
     wf_plan *p = NULL;
-    bool fits = plan_for(s, records, true, &p, NULL) == WF_OK && s->apart <= left &&
+    bool fits = plan_for(s, on, records, true, &p, NULL) == WF_OK && s->apart <= left &&
                 wf_plan_memory(p).device_bytes <= left - s->apart;
 
     wf_plan_free(&p);
@@ -237,14 +257,14 @@ static bool fits(wf_side *s, uint64_t records)
 }
 
 /* The largest number of records below one that does not fit; 0: not even one does. */
-static uint64_t most_that_fit(wf_side *s, uint64_t too_many)
+static uint64_t most_that_fit(wf_side *s, const wf_side_replica *on, uint64_t too_many)
 {
     uint64_t fit = 0;
 
     while (too_many - fit > 1) {
         uint64_t middle = fit + (too_many - fit) / 2;
 
-        if (fits(s, middle))
+        if (fits(s, on, middle))
             fit = middle;
         else
             too_many = middle;
@@ -252,16 +272,21 @@ static uint64_t most_that_fit(wf_side *s, uint64_t too_many)
     return fit;
 }
 
+typedef struct wanted {
+    wf_side *side;
+    const wf_side_replica *on;
+} wanted;
+
 static wf_status make_plan(void *arg, uint64_t records, wf_plan **out, wf_err *err)
 {
-    wf_side *s = arg;
-    wf_status rc = plan_for(s, records, false, out, err);
+    const wanted *w = arg;
+    wf_status rc = plan_for(w->side, w->on, records, false, out, err);
     uint64_t fit;
 
-    if (rc != WF_NOMEM || s->spec.devices[0]->is_host)
+    if (rc != WF_NOMEM || w->on->devices[0]->is_host)
         return rc;
     wf_plan_free(out); /* it has memory of the device */
-    fit = most_that_fit(s, records);
+    fit = most_that_fit(w->side, w->on, records) * w->side->spec.n_replicas;
     if (fit)
         snprintf(err->hint, sizeof err->hint, "a batch of %" PRIu64 " fits", fit);
     return rc;
@@ -296,9 +321,11 @@ static wf_status map_ports(wf_side *s, const wf_plan *p, wf_err *err)
     return WF_OK;
 }
 
-wf_status wf_side_plan(wf_side *s, uint64_t records, wf_plan **out, wf_err *err)
+wf_status wf_side_plan(wf_side *s, uint32_t replica, uint64_t records, wf_plan **out, wf_err *err)
 {
-    WF_TRY(wf_plans_get(&s->plans, records, make_plan, s, out, err));
+    wanted w = {s, &s->spec.replicas[replica]};
+
+    WF_TRY(wf_plans_get(&s->plans[replica], records, make_plan, &w, out, err));
     return s->inputs ? WF_OK : map_ports(s, *out, err);
 }
 

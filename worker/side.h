@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker/side.h - one side of a job, train or eval: a graph, its data, and a plan for each batch
- * size: the full batch, and the short ones at the ends of splits.
+/* worker/side.h - one side of a job, train or eval: a graph, its data, and for each replica of the
+ * model a plan for each batch size: the full batch, and the short ones at the ends of splits.
  *
  * Belongs to one thread at a time.
  */
@@ -15,12 +15,18 @@
 #include "worker/tables.h"
 #include "worker/worker.h"
 
+/* Where the plans of a replica run. */
+typedef struct wf_side_replica {
+    const wf_device *const *devices; /* [n_devices] */
+    size_t n_devices;
+    wf_pool *pool;
+} wf_side_replica;
+
 typedef struct wf_side_spec {
     const Weft__Start *start;        /* of the job in hand */
-    const wf_device *const *devices; /* [n_devices] of the plans */
-    size_t n_devices;
+    const wf_side_replica *replicas; /* [n_replicas], all on devices of one kind */
+    uint32_t n_replicas;
     const wf_device *place; /* for variables (wf_exchange_place); NULL: the host's memory alone */
-    wf_pool *pool;
     const ProtobufCBinaryData *graph, *ids; /* ids: of tables; empty: there are none */
     Weft__TableUse *const *uses;            /* [n_uses] */
     size_t n_uses;
@@ -48,8 +54,8 @@ typedef struct wf_side {
     uint32_t n_inputs, n_outputs;
     const char **resident; /* [n_resident]: variables that live on the device */
     size_t n_resident;
-    size_t apart; /* bytes of the device that variables are still to take of it */
-    wf_plans plans;
+    size_t apart;    /* bytes of the device that variables are still to take of it */
+    wf_plans *plans; /* [n_replicas] */
     wf_tables tables;
     const wf_named_rows *rows; /* of the batch in hand, where there are tables: borrowed */
     size_t rows_batch;         /* which of theirs it is */
@@ -63,13 +69,15 @@ void wf_side_close(wf_side *s);
  * and tables stay. Errors: those of the data; WF_SHAPE when its records are laid out otherwise. The
  * side then is as it was. */
 WF_MUST_USE wf_status wf_side_renew(wf_side *s, const Weft__Round *round, wf_err *err);
-/* Lends the plan for so many records, until the next call. */
-WF_MUST_USE wf_status wf_side_plan(wf_side *s, uint64_t records, wf_plan **out, wf_err *err);
+/* Lends the plan of a replica for so many records, until the next call for that replica. */
+WF_MUST_USE wf_status wf_side_plan(wf_side *s, uint32_t replica, uint64_t records, wf_plan **out,
+                                   wf_err *err);
 /* What input i of a plan is bound to: of a batch, or the weights in a set of the exchange's, in
  * memory of the port's device; NULL: the graph holds its content. */
 const void *wf_side_input(const wf_side *s, uint32_t i, const wf_exchange *x, int set,
                           const wf_batch *batch);
-/* Gives a plan its inputs; its next run begins when they are there. Errors: what a device says. */
+/* Gives a plan its inputs; its next run begins when they are there. `x` is the exchange of the
+ * plan's replica (wf_exchange_of_replica). Errors: what a device says. */
 WF_MUST_USE wf_status wf_side_bind(const wf_side *s, wf_plan *p, const wf_exchange *x, int set,
                                    const wf_batch *batch, wf_err *err);
 /* Adds the results of a batch of n records to the measures m [WF_MEASURES_MOST]; sets *used to how

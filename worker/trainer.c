@@ -13,8 +13,6 @@ static wf_status find_devices(wf_trainer *t, wf_err *err)
         return wf_fail(err, WF_UNSUPPORTED, NULL, "more than %zu devices", WF_COUNT(t->devices));
     for (size_t i = 0; i < t->conf.n_devices; i++)
         WF_TRY(wf_device_open(t->conf.devices[i], &t->devices[i], err));
-    t->place.updates = wf_updates_of(t->devices[0]);
-    t->place.device = t->place.updates ? t->devices[0] : NULL;
     return WF_OK;
 }
 

@@ -37,7 +37,7 @@ void wf_trainer_halt(void *arg)
     wf_side_close(&t->eval);
     wf_learnt_close(&t->learnt);
     wf_gradients_free(&t->gradients);
-    wf_apart_free(&t->apart);
+    wf_replicas_close(&t->replicas);
     t->start = NULL;
     t->begun = NOTHING;
 }
@@ -49,10 +49,9 @@ static wf_status open_eval(wf_trainer *t, wf_err *err)
     return wf_side_open(
         &t->eval,
         &(wf_side_spec){.start = t->start,
-                        .devices = t->devices,
-                        .n_devices = t->conf.n_devices,
+                        .replicas = &t->evaluates,
+                        .n_replicas = 1,
                         .place = t->place.device,
-                        .pool = t->conf.pool,
                         .graph = &t->start->eval_graph,
                         .ids = &t->start->eval_ids,
                         .uses = t->start->eval_uses,
@@ -86,6 +85,7 @@ static wf_status begin_opening(wf_trainer *t, wf_err *err)
 static wf_status begin_gradients(wf_trainer *t, const Weft__Start *start, wf_err *err)
 {
     wf_gradients_variable *rows = calloc(start->n_variables + 1, sizeof *rows);
+    wf_replicas *r = &t->replicas;
     bool any_apart = false;
     wf_opt opt;
     wf_status rc;
@@ -96,19 +96,26 @@ static wf_status begin_gradients(wf_trainer *t, const Weft__Start *start, wf_err
         const Weft__Variable *v = start->variables[i];
 
         rows[i] = (wf_gradients_variable){1, v->kind == WF_VAR_TRAINABLE,
-                                          wf_exchange_home(start, t->place.device, i)};
-        any_apart |= !rows[i].device->is_host;
+                                          !wf_exchange_home(start, t->place.device, i)->is_host};
+        any_apart |= rows[i].apart;
         for (size_t k = 0; k < v->n_dims; k++)
             rows[i].count *= k == 0 && v->rows_most ? (int64_t)v->rows_most : v->dims[k];
     }
     rc = wf_rule_get(start->rule, start->options, start->n_options, &opt, err);
     if (rc == WF_OK) {
         t->batches = wf_gradients_batches(&opt);
-        rc = wf_gradients_new(&opt, rows, (uint32_t)start->n_variables, start->skip_nan,
-                              t->conf.pool, &t->gradients, err);
+        rc = wf_gradients_new(&(wf_gradients_conf){.opt = &opt,
+                                                   .variables = rows,
+                                                   .n = (uint32_t)start->n_variables,
+                                                   .devices = r->devices,
+                                                   .n_replicas = r->n,
+                                                   .checked = start->skip_nan,
+                                                   .pool = t->conf.pool},
+                              &t->gradients, err);
     }
-    if (rc == WF_OK && any_apart)
-        rc = wf_apart_new(t->place.device, t->place.updates, start->n_variables, &t->apart, err);
+    for (uint32_t i = 0; rc == WF_OK && any_apart && i < r->n; i++)
+        rc =
+            wf_apart_new(r->devices[i], t->place.updates, start->n_variables, &r->of[i].apart, err);
     free(rows);
     return rc;
 }
@@ -121,21 +128,32 @@ static void warn_of_float32(const wf_trainer *t)
         WF_LOG_WARN("compute.float32", "why=\"GPUs alone compute in tf32\"");
 }
 
+/* Plans the batch that most steps take. */
+static wf_status plan_first(wf_trainer *t, uint64_t records, wf_err *err)
+{
+    for (uint32_t i = 0; i < t->replicas.n; i++) {
+        uint64_t ignored, n = wf_replica_share(records, t->replicas.n, i, &ignored);
+        wf_plan *first;
+
+        if (n > 0)
+            WF_TRY(wf_side_plan(&t->train, i, n, &first, err));
+    }
+    return WF_OK;
+}
+
 /* The train side, with the files of a round if its data grows; variables are still to take `apart`
  * bytes of the device. */
 static wf_status open_train(wf_trainer *t, const Weft__Round *round, size_t apart, wf_err *err)
 {
     const Weft__Start *start = t->start;
     wf_learnt rows[WF_LEARNT_MOST];
-    wf_plan *first;
 
     WF_TRY(
         wf_side_open(&t->train,
                      &(wf_side_spec){.start = start,
-                                     .devices = t->devices,
-                                     .n_devices = t->conf.n_devices,
+                                     .replicas = t->replicas.on,
+                                     .n_replicas = t->replicas.n,
                                      .place = t->place.device,
-                                     .pool = t->conf.pool,
                                      .graph = &start->train_graph,
                                      .ids = &start->train_ids,
                                      .uses = start->train_uses,
@@ -148,8 +166,7 @@ static wf_status open_train(wf_trainer *t, const Weft__Round *round, size_t apar
     if (!round) /* nothing is learnt of data that grows, and the eval side may be reading this */
         WF_TRY(wf_learnt_keep(rows, wf_dataset_learnt(t->train.data, rows), &t->learnt, err));
     t->train.apart = apart;
-    WF_TRY(wf_side_plan(&t->train, WF_MIN(t->train.batch, wf_dataset_records(t->train.data)),
-                        &first, err));
+    WF_TRY(plan_first(t, WF_MIN(t->train.batch, wf_dataset_records(t->train.data)), err));
     t->train.apart = 0;
     return WF_OK;
 }
@@ -158,6 +175,24 @@ static void tell_records(const wf_trainer *t, wf_worker_job *out)
 {
     out->train_records = wf_dataset_records(t->train.data);
     out->train_digest = wf_dataset_digest(t->train.data);
+}
+
+/* An evaluation is made by the first replica, with all of the worker's threads. */
+static wf_status open_replicas(wf_trainer *t, wf_err *err)
+{
+    wf_replicas *r = &t->replicas;
+
+    WF_TRY(wf_replicas_open(r, t->devices, t->conf.n_devices, wf_exchange_mirrors(t->start),
+                            t->conf.pool, err));
+    t->evaluates = r->on[0];
+    t->evaluates.pool = t->conf.pool;
+    t->place = (wf_exchange_place){.updates = wf_updates_of(r->devices[0])};
+    if (!t->place.updates)
+        return WF_OK;
+    t->place.device = r->devices[0];
+    t->place.others = r->devices + 1;
+    t->place.n_others = r->n - 1;
+    return WF_OK;
 }
 
 static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *out, wf_err *err)
@@ -169,6 +204,7 @@ static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *o
         return wf_fail(err, WF_PROTO, NULL, "a start without data to train on");
     trains = !start->train_data->grows || start->round;
     warn_of_float32(t);
+    WF_TRY(open_replicas(t, err));
     if (trains)
         WF_TRY(open_train(t, start->train_data->grows ? start->round : NULL,
                           wf_exchange_device_bytes(start, t->place.device), err));

@@ -10,8 +10,8 @@
 #ifndef WF_WORKER_TRAINER_STATE_H
 #define WF_WORKER_TRAINER_STATE_H
 
-#include "worker/apart.h"
 #include "worker/gradients.h"
+#include "worker/replicas.h"
 #include "worker/side.h"
 #include "worker/trainer.h"
 
@@ -32,13 +32,14 @@ typedef struct eval_opening {
 struct wf_trainer {
     wf_trainer_conf conf;
     eval_opening opening;
-    const wf_device *devices[1 + WF_PLAN_DEVICES]; /* [conf.n_devices], of all plans */
-    wf_exchange_place place;                       /* of variables */
-    const Weft__Start *start;                      /* of the job in hand; NULL: none */
+    const wf_device *devices[WF_REPLICAS_MOST]; /* [conf.n_devices], as they are listed */
+    wf_exchange_place place;                    /* of variables */
+    const Weft__Start *start;                   /* of the job in hand; NULL: none */
+    wf_replicas replicas;                       /* that compute steps */
+    wf_side_replica evaluates;
     wf_side train, eval;
     wf_learnt_list learnt; /* of the training data */
     wf_gradients *gradients;
-    wf_apart *apart; /* of gradients on a device; NULL: there are none */
     struct batch_ahead {
         uint32_t step;         /* 0: none */
         const wf_batch *batch; /* NULL: it could not be read, */
@@ -55,8 +56,6 @@ struct wf_trainer {
     wf_train_step step; /* in hand */
     wf_eval_unit unit;
     wf_measure measures[WF_MEASURES_MOST]; /* of the step in hand */
-    wf_plan *running;                      /* during a step */
-    int64_t bad_output;                    /* of it: a gradient that is no number; -1: none */
 };
 
 /* trainer_job.c: waits for the eval side, which then is there or has failed. */

@@ -33,45 +33,65 @@ static wf_status give(wf_trainer *t, uint32_t variable, wf_err *err)
     return wf_gradients_take(t->gradients, variable) ? leave(t, variable, err) : WF_OK;
 }
 
+static bool is_alone(const wf_trainer *t)
+{
+    return t->replicas.n == 1;
+}
+
+/* A replica, while it runs. */
+typedef struct run {
+    wf_trainer *t;
+    uint32_t number;
+    wf_replica *of;
+} run;
+
 /* A gradient that stays on the device: it is added to those of the step's other batches, and looked
  * at. Under `on_nan: skip` the step's alone is, as on the host: a bad one of a batch makes it bad.
  */
-static void note_apart(wf_trainer *t, uint32_t i, uint32_t variable, wf_device_event *done)
+static void note_apart(const run *r, uint32_t i, uint32_t variable, wf_device_event *done)
 {
-    const float *data = wf_plan_output_data(t->running, i);
-    uint64_t count = (uint64_t)wf_plan_output(t->running, i)->elems;
-    float *sum = wf_gradients_of_step(t->gradients, variable);
+    const wf_trainer *t = r->t;
+    const float *data = wf_plan_output_data(r->of->plan, i);
+    uint64_t count = (uint64_t)wf_plan_output(r->of->plan, i)->elems;
+    float *sum = wf_gradients_of_step(t->gradients, r->number, variable);
     bool several = data != sum;
 
     if (several)
-        wf_apart_sum(t->apart, sum, data, count, done);
+        wf_apart_sum(r->of->apart, sum, data, count, done);
     if (!several || !t->start->skip_nan)
-        wf_apart_look(t->apart, i, data, count, done);
+        wf_apart_look(r->of->apart, i, data, count, done);
     else if (wf_gradients_is_last(t->gradients))
-        wf_apart_look(t->apart, i, sum, count, done);
+        wf_apart_look(r->of->apart, i, sum, count, done);
+}
+
+static wf_status look_at_gradient(wf_replica *r, uint32_t i, wf_err *err)
+{
+    if (output_is_finite(r->plan, i))
+        return WF_OK;
+    r->bad_output = i;
+    return wf_fail(err, WF_NUMERIC, NULL, "a gradient is no number");
 }
 
 /* Each gradient is looked at while it is warm, and a bad one never leaves; under `on_nan: skip` all
  * of them are, at the end. Nobody waits for one that stays on the device, or for a loss: the end of
- * the run is waited for. */
+ * the run is waited for. Nor does anybody wait for what a GPU copies to the host while another one
+ * is still to be started. */
 static wf_status on_ready(void *arg, uint32_t i, wf_device_event *done, wf_err *err)
 {
-    wf_trainer *t = arg;
-    const wf_port *out = wf_plan_output(t->running, i);
+    const run *r = arg;
+    wf_trainer *t = r->t;
     int32_t variable = t->train.outputs[i].variable;
 
     if (variable < 0)
         return WF_OK;
-    if (!out->device->is_host) {
-        note_apart(t, i, (uint32_t)variable, done);
-        return give(t, (uint32_t)variable, err);
+    if (!wf_plan_output(r->of->plan, i)->device->is_host) {
+        note_apart(r, i, (uint32_t)variable, done);
+    } else if (is_alone(t) || t->replicas.beside) {
+        WF_TRY(wf_device_event_wait(done, err));
+        if (!t->start->skip_nan)
+            WF_TRY(look_at_gradient(r->of, i, err));
     }
-    WF_TRY(wf_device_event_wait(done, err));
-    if (!t->start->skip_nan && !output_is_finite(t->running, i)) {
-        t->bad_output = i;
-        return wf_fail(err, WF_NUMERIC, NULL, "a gradient is no number");
-    }
-    return give(t, (uint32_t)variable, err);
+    return is_alone(t) ? give(t, (uint32_t)variable, err) : WF_OK;
 }
 
 /* A step's measures begin anew, in the memory of the last one. */
@@ -127,26 +147,68 @@ static wf_status next_batch(wf_trainer *t, const wf_batch_id *id, const wf_batch
                    (unsigned long)id->split);
 }
 
-/* Runs the plan, and behind it what is due to gradients that stay on the device. */
-static wf_status run_plan(wf_trainer *t, wf_plan *p, const wf_step_key *key, wf_err *err)
+/* Queues the run, and behind it what is due to gradients that stay on the device. A replica without
+ * records has a part in sums all the same: none. */
+static wf_status start_run(const run *r, wf_err *err)
 {
-    wf_status rc, waited;
+    const wf_gradients *g = r->t->gradients;
+    wf_replica *of = r->of;
 
-    if (!t->apart)
-        return wf_plan_run(p, key, on_ready, t, err);
-    wf_apart_begin(t->apart);
-    rc = wf_plan_start(p, key, on_ready, t, err);
-    if (rc == WF_OK)
-        rc = wf_apart_start(t->apart, wf_gradients_weight(t->gradients),
-                            wf_gradients_is_first(t->gradients), err);
-    waited = wf_plan_wait(p, rc == WF_OK ? err : NULL);
-    rc = rc == WF_OK ? waited : rc;
-    if (rc != WF_OK)
-        return rc;
-    WF_TRY(wf_apart_wait(t->apart, &t->bad_output, err));
-    return t->bad_output < 0 || t->start->skip_nan
-               ? WF_OK
-               : wf_fail(err, WF_NUMERIC, NULL, "a gradient is no number");
+    if (of->plan)
+        WF_TRY(wf_plan_start(of->plan, &of->key, on_ready, (void *)(uintptr_t)r, err));
+    return of->apart ? wf_apart_start(of->apart, wf_gradients_weight(g, r->number),
+                                      wf_gradients_is_first(g), err)
+                     : WF_OK;
+}
+
+static void start_replica(void *arg, uint32_t i)
+{
+    wf_trainer *t = arg;
+    run r = {t, i, &t->replicas.of[i]};
+
+    r.of->rc = start_run(&r, &r.of->err);
+}
+
+/* Gradients of the host that no other thread has looked at. */
+static wf_status look_at_copied(const wf_trainer *t, wf_replica *r, wf_err *err)
+{
+    if (is_alone(t) || t->replicas.beside || t->start->skip_nan)
+        return WF_OK;
+    for (uint32_t i = 0; i < t->train.n_outputs; i++)
+        if (t->train.outputs[i].variable >= 0 && wf_plan_output(r->plan, i)->device->is_host)
+            WF_TRY(look_at_gradient(r, i, err));
+    return WF_OK;
+}
+
+/* Waits for what was started, also if not all of it was. */
+static void end_replica(const wf_trainer *t, wf_replica *r)
+{
+    wf_status waited = WF_OK;
+
+    if (r->plan)
+        waited = wf_plan_wait(r->plan, r->rc == WF_OK ? &r->err : NULL);
+    r->rc = r->rc == WF_OK ? waited : r->rc;
+    if (r->rc == WF_OK && r->apart)
+        r->rc = wf_apart_wait(r->apart, &r->bad_output, &r->err);
+    if (r->rc == WF_OK && r->bad_output >= 0 && !t->start->skip_nan)
+        r->rc = wf_fail(&r->err, WF_NUMERIC, NULL, "a gradient is no number");
+    if (r->rc == WF_OK && r->plan)
+        r->rc = look_at_copied(t, r, &r->err);
+}
+
+static wf_status run_replicas(wf_trainer *t, wf_err *err)
+{
+    wf_replicas *all = &t->replicas;
+
+    wf_replicas_each(all, start_replica, t);
+    for (uint32_t i = 0; i < all->n; i++)
+        end_replica(t, &all->of[i]);
+    for (uint32_t i = 0; i < all->n; i++)
+        if (all->of[i].rc != WF_OK) {
+            *err = all->of[i].err;
+            return all->of[i].rc;
+        }
+    return WF_OK;
 }
 
 static wf_status no_room(const wf_port *gradient, wf_err *err)
@@ -158,29 +220,91 @@ static wf_status no_room(const wf_port *gradient, wf_err *err)
                    gradient->device->name, gradient->bytes, gradient->variable);
 }
 
-static wf_status run_step(wf_trainer *t, wf_plan *p, const wf_batch_id *id, const wf_batch *batch,
-                          wf_err *err)
+/* Where a replica is to write its gradient; `like` is that output of a plan. */
+static wf_status find_room(wf_trainer *t, uint32_t replica, uint32_t variable, const wf_port *like,
+                           float **out, wf_err *err)
 {
-    wf_step_key key = {t->start->seed, id->epoch, id->split, id->number};
-    const wf_train_step *s = &t->step;
+    wf_exchange *x = wf_exchange_of_replica(t->step.exchange, replica);
 
-    WF_TRY(wf_side_bind(&t->train, p, s->exchange, s->set, batch, err));
+    *out = wf_gradients_into(t->gradients, replica, variable,
+                             wf_exchange_gradient(x, t->step.step, variable));
+    return *out ? WF_OK : no_room(like, err);
+}
+
+static wf_status bind_replica(wf_trainer *t, uint32_t number, wf_err *err)
+{
+    const wf_exchange *x = wf_exchange_of_replica(t->step.exchange, number);
+    wf_replica *r = &t->replicas.of[number];
+
+    WF_TRY(wf_side_plan(&t->train, number, r->batch.n, &r->plan, err));
+    WF_TRY(wf_side_bind(&t->train, r->plan, x, t->step.set, &r->batch, err));
     for (uint32_t i = 0; i < t->train.n_outputs; i++) {
         int32_t variable = t->train.outputs[i].variable;
+        float *to;
 
         if (variable < 0)
             continue;
-        float *to =
-            wf_gradients_into(t->gradients, (uint32_t)variable,
-                              wf_exchange_gradient(s->exchange, s->step, (uint32_t)variable));
-
-        if (!to)
-            return no_room(wf_plan_output(p, i), err);
-        wf_plan_bind_output(p, i, to);
+        WF_TRY(find_room(t, number, (uint32_t)variable, wf_plan_output(r->plan, i), &to, err));
+        wf_plan_bind_output(r->plan, i, to);
     }
-    t->running = p;
-    t->bad_output = -1;
-    return run_plan(t, p, &key, err);
+    return WF_OK;
+}
+
+/* A replica whose share is empty; the first one's never is. Its sum of a step begins with zeros,
+ * and is looked at as others are. */
+static wf_status idle_replica(wf_trainer *t, uint32_t number, wf_err *err)
+{
+    const wf_plan *like = t->replicas.of[0].plan;
+    wf_replica *r = &t->replicas.of[number];
+
+    for (uint32_t i = 0; i < t->train.n_outputs; i++) {
+        const wf_port *port = wf_plan_output(like, i);
+        int32_t variable = t->train.outputs[i].variable;
+        float *ignored, *sum;
+
+        if (variable < 0 || port->device->is_host)
+            continue;
+        WF_TRY(find_room(t, number, (uint32_t)variable, port, &ignored, err));
+        sum = wf_gradients_of_step(t->gradients, number, (uint32_t)variable);
+        if (wf_gradients_is_first(t->gradients))
+            WF_TRY(wf_apart_clear(r->apart, sum, (uint64_t)port->elems, err));
+        else if (wf_gradients_is_last(t->gradients) && t->start->skip_nan)
+            wf_apart_look(r->apart, i, sum, (uint64_t)port->elems, NULL);
+    }
+    return WF_OK;
+}
+
+/* Gradients of several replicas, once all are there. */
+static wf_status take_gradients(wf_trainer *t, wf_err *err)
+{
+    for (uint32_t i = 0; !is_alone(t) && i < t->train.n_outputs; i++)
+        if (t->train.outputs[i].variable >= 0)
+            WF_TRY(give(t, (uint32_t)t->train.outputs[i].variable, err));
+    return WF_OK;
+}
+
+static wf_status run_step(wf_trainer *t, wf_err *err)
+{
+    wf_replicas *all = &t->replicas;
+
+    for (uint32_t i = 0; i < all->n; i++) {
+        if (all->of[i].apart)
+            wf_apart_begin(all->of[i].apart);
+        WF_TRY(all->of[i].batch.n ? bind_replica(t, i, err) : idle_replica(t, i, err));
+    }
+    WF_TRY(run_replicas(t, err));
+    return take_gradients(t, err);
+}
+
+static wf_status measure(wf_trainer *t, uint32_t *used, wf_err *err)
+{
+    for (uint32_t i = 0; i < t->replicas.n; i++) {
+        const wf_replica *r = &t->replicas.of[i];
+
+        if (r->plan)
+            WF_TRY(wf_side_measure(&t->train, r->plan, r->batch.n, t->measures, used, err));
+    }
+    return WF_OK;
 }
 
 /* The loss or metric that is no number, by the outputs of the last run; -1: none. */
@@ -226,32 +350,33 @@ static wf_status holds_nan(const wf_plan *p, uint32_t output, bool *out, wf_err 
     return rc;
 }
 
-/* Says where a bad loss or gradient of the batch in hand came from. The plan is run again, on the
- * same weights and draws, and into memory of its own: what it wrote before may be on its way, but
- * for what stays on the device. */
-static wf_status diagnose(wf_trainer *t, const wf_batch_id *id, const wf_batch *batch, wf_err *err)
+/* Says where a bad loss or gradient of a replica came from. The plan is run again, on the same
+ * weights and draws, and into memory of its own: what it wrote before may be on its way, but for
+ * what stays on the device. */
+static wf_status diagnose_replica(wf_trainer *t, const wf_batch_id *id, uint32_t number,
+                                  wf_err *err)
 {
-    wf_step_key key = {t->start->seed, id->epoch, id->split, id->number};
+    const wf_replica *r = &t->replicas.of[number];
     wf_bad_step bad = {.worker = t->conf.index,
                        .step = t->step.step,
                        .id = *id,
                        .side = &t->train,
-                       .batch = batch,
-                       .exchange = t->step.exchange,
+                       .batch = &r->batch,
+                       .exchange = wf_exchange_of_replica(t->step.exchange, number),
                        .set = t->step.set,
                        .jobs_dir = t->conf.jobs_dir,
                        .host = t->conf.host};
-    wf_plan *p = t->running;
+    wf_plan *p = r->plan;
     int64_t at;
 
     for (uint32_t i = 0; i < t->train.n_outputs; i++)
         if (t->train.outputs[i].variable >= 0 && wf_plan_output(p, i)->device->is_host)
             wf_plan_bind_output(p, i, NULL);
-    WF_TRY(wf_plan_run(p, &key, NULL, NULL, err));
+    WF_TRY(wf_plan_run(p, &r->key, NULL, NULL, err));
     at = bad_loss(&t->train, p, &bad.label);
     bad.is_loss = at >= 0;
-    if (at < 0 && t->bad_output >= 0) {
-        at = t->bad_output;
+    if (at < 0 && r->bad_output >= 0) {
+        at = r->bad_output;
         bad.label = wf_plan_output(p, (uint32_t)at)->variable;
     }
     if (at < 0) /* only the sum of a step's batches is too large */
@@ -259,39 +384,66 @@ static wf_status diagnose(wf_trainer *t, const wf_batch_id *id, const wf_batch *
                        "a metric's sum is infinite at step %u", bad.step);
     bad.output = (uint32_t)at;
     WF_TRY(holds_nan(p, bad.output, &bad.is_nan, err));
-    return wf_diagnose(p, &key, &bad, err);
+    return wf_diagnose(p, &r->key, &bad, err);
+}
+
+/* Of the batch in hand, by the first replica that has something bad. */
+static wf_status diagnose(wf_trainer *t, const wf_batch_id *id, wf_err *err)
+{
+    const char *ignored;
+    uint32_t bad = 0;
+
+    for (uint32_t i = t->replicas.n; i-- > 0;) {
+        const wf_replica *r = &t->replicas.of[i];
+
+        if (r->plan &&
+            (r->rc != WF_OK || r->bad_output >= 0 || bad_loss(&t->train, r->plan, &ignored) >= 0))
+            bad = i;
+    }
+    return diagnose_replica(t, id, bad, err);
 }
 
 /* One batch of the step: records [begin, end), the split's `number`-th batch. */
 static wf_status run_batch(wf_trainer *t, const wf_batch_id *id, wf_train_result *out, wf_err *err)
 {
+    const wf_step_key key = {t->start->seed, id->epoch, id->split, id->number};
     const wf_batch_id *step = &t->step.batch;
+    uint64_t records[WF_REPLICAS_MOST];
     int64_t began_ns = wf_now_ns();
     const wf_batch *batch = NULL;
-    wf_plan *p = NULL;
     wf_status rc;
 
     WF_TRY(next_batch(t, id, &batch, err));
     out->data_ns += (uint64_t)(wf_now_ns() - began_ns);
-    wf_gradients_begin(t->gradients, batch->n, step->end - step->begin, id->begin == step->begin,
+    rc = wf_replicas_share(&t->replicas, batch, t->train.data, &key, err);
+    for (uint32_t i = 0; i < t->replicas.n; i++)
+        records[i] = t->replicas.of[i].batch.n;
+    wf_gradients_begin(t->gradients, records, step->end - step->begin, id->begin == step->begin,
                        id->end == step->end);
-    rc = wf_side_plan(&t->train, batch->n, &p, err);
     if (rc == WF_OK)
-        rc = run_step(t, p, id, batch, err);
+        rc = run_step(t, err);
     if (rc == WF_OK)
-        rc = wf_side_measure(&t->train, p, id->end - id->begin, t->measures, &out->n_metrics, err);
+        rc = measure(t, &out->n_metrics, err);
     if (!t->start->skip_nan &&
         (rc == WF_NUMERIC || (rc == WF_OK && !metrics_are_finite(t->measures, out->n_metrics))))
-        rc = diagnose(t, id, batch, err);
+        rc = diagnose(t, id, err);
     wf_data_reader_release(t->train.reader, &batch);
     return rc;
+}
+
+static bool any_bad(const wf_trainer *t)
+{
+    for (uint32_t i = 0; i < t->replicas.n; i++)
+        if (t->replicas.of[i].bad_output >= 0)
+            return true;
+    return false;
 }
 
 /* The gradients of the step leave, or under `on_nan: skip` none of them does. */
 static wf_status end_step(wf_trainer *t, wf_train_result *out, wf_err *err)
 {
-    if (!t->start->skip_nan || (metrics_are_finite(t->measures, out->n_metrics) &&
-                                t->bad_output < 0 && wf_gradients_finite(t->gradients)))
+    if (!t->start->skip_nan || (metrics_are_finite(t->measures, out->n_metrics) && !any_bad(t) &&
+                                wf_gradients_finite(t->gradients)))
         return wf_gradients_end(t->gradients, leave, t, err);
     WF_LOG_WARN("worker.step_dropped", "step=%u", t->step.step);
     out->n_metrics = 0; /* a sum with NaN in it says nothing of the others */

@@ -26,7 +26,7 @@ static wf_status evaluate_range(wf_trainer *t, uint64_t end, wf_measure m[], uin
     while (rc == WF_OK && (rc = wf_data_reader_next(s->reader, &batch, err)) == WF_OK && batch) {
         wf_plan *p = NULL;
 
-        rc = wf_side_plan(s, batch->n, &p, err);
+        rc = wf_side_plan(s, 0, batch->n, &p, err);
         if (rc == WF_OK) {
             rc = wf_side_bind(s, p, unit->exchange, unit->set, batch, err);
         }

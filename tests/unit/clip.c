@@ -44,10 +44,12 @@ static void clip_on_host(const wf_opt *opt, float *const gradients[N])
 
     for (uint32_t i = 0; i < N; i++)
         rows[i] = (wf_gradients_variable){.count = (int64_t)size_of(i), .clipped = true};
-    assert_int_equal(wf_gradients_new(opt, rows, N, false, NULL, &g, NULL), WF_OK);
-    wf_gradients_begin(g, 1, 1, true, true);
+    assert_int_equal(
+        wf_gradients_new(&(wf_gradients_conf){.opt = opt, .variables = rows, .n = N}, &g, NULL),
+        WF_OK);
+    wf_gradients_begin(g, &(uint64_t){1}, 1, true, true);
     for (uint32_t i = 0; i < N; i++)
-        assert_ptr_equal(wf_gradients_into(g, i, gradients[i]), gradients[i]);
+        assert_ptr_equal(wf_gradients_into(g, 0, i, gradients[i]), gradients[i]);
     for (uint32_t i = 0; i < N; i++)
         (void)wf_gradients_take(g, i);
     assert_int_equal(wf_gradients_end(g, keep, NULL, NULL), WF_OK);

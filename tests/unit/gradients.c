@@ -36,25 +36,51 @@ static void fill(void)
                     wf_rng_f32((wf_rng_key){3, (uint64_t)(b * N + v)}, (uint64_t)i) - 0.4f;
 }
 
-/* One step of batches of 4, 4 and 2 records, or of the first alone; the last variable is a
- * statistic. */
-static void step(const char *option, double value, int batches, uint32_t threads)
+static const uint64_t records[BATCHES] = {4, 4, 2};
+
+static wf_gradients *begin_step(const char *option, double value, uint32_t replicas, wf_pool *pool)
 {
-    static const uint64_t records[BATCHES] = {4, 4, 2};
-    wf_gradients_variable rows[N] = {{counts[0], true}, {counts[1], true}, {counts[2], false}};
+    const wf_gradients_variable rows[N] = {
+        {counts[0], true}, {counts[1], true}, {counts[2], false}};
     wf_gradients *g = NULL;
-    wf_pool *pool = NULL;
     wf_opt opt;
 
     memset(left, 0, sizeof left);
     memset(pushed, 0, sizeof pushed);
     assert_int_equal(wf_opt_init(&opt, "sgd", option ? 1 : 0, &option, &value, NULL), WF_OK);
+    assert_int_equal(wf_gradients_new(&(wf_gradients_conf){.opt = &opt,
+                                                           .variables = rows,
+                                                           .n = N,
+                                                           .n_replicas = replicas,
+                                                           .checked = checked,
+                                                           .pool = pool},
+                                      &g, NULL),
+                     WF_OK);
+    return g;
+}
+
+static void end_step(wf_gradients *g)
+{
+    sound = wf_gradients_finite(g);
+    assert_int_equal(wf_gradients_end(g, leave, NULL, NULL), WF_OK);
+    for (int v = 0; v < N; v++)
+        assert_int_equal(left[v], 1);
+    wf_gradients_free(&g);
+}
+
+/* One step of batches of 4, 4 and 2 records, or of the first alone; the last variable is a
+ * statistic. */
+static void step(const char *option, double value, int batches, uint32_t threads)
+{
+    wf_gradients *g;
+    wf_pool *pool = NULL;
+
     assert_int_equal(wf_pool_new(threads, &pool, NULL), WF_OK);
-    assert_int_equal(wf_gradients_new(&opt, rows, N, checked, pool, &g, NULL), WF_OK);
+    g = begin_step(option, value, 0, pool);
     for (int b = 0; b < batches; b++) {
-        wf_gradients_begin(g, records[b], batches == 1 ? 4 : 10, b == 0, b == batches - 1);
+        wf_gradients_begin(g, &records[b], batches == 1 ? 4 : 10, b == 0, b == batches - 1);
         for (uint32_t v = 0; v < N; v++) {
-            float *to = wf_gradients_into(g, v, pushed[v]);
+            float *to = wf_gradients_into(g, 0, v, pushed[v]);
 
             assert_true((to == pushed[v]) == (batches == 1));
             memcpy(to, batch[b][v], (size_t)counts[v] * sizeof(float));
@@ -62,11 +88,37 @@ static void step(const char *option, double value, int batches, uint32_t threads
                 left[v]++;
         }
     }
-    sound = wf_gradients_finite(g);
-    assert_int_equal(wf_gradients_end(g, leave, NULL, NULL), WF_OK);
-    for (int v = 0; v < N; v++)
-        assert_int_equal(left[v], 1);
-    wf_gradients_free(&g);
+    end_step(g);
+    wf_pool_free(&pool);
+}
+
+/* The same three batches, by two replicas: the first two at once, and then the last by the replica
+ * `last`, while the other has no records. */
+static void step_of_replicas(const char *option, double value, uint32_t last, uint32_t threads)
+{
+    wf_gradients *g;
+    wf_pool *pool = NULL;
+
+    assert_int_equal(wf_pool_new(threads, &pool, NULL), WF_OK);
+    g = begin_step(option, value, 2, pool);
+    for (int b = 0; b < BATCHES; b += 2) {
+        uint64_t of[2] = {4, 4};
+
+        if (b > 0) {
+            of[last] = records[b];
+            of[1 - last] = 0;
+        }
+        wf_gradients_begin(g, of, 10, b == 0, b > 0);
+        for (uint32_t v = 0; v < N; v++) {
+            for (uint32_t r = 0; r < 2; r++)
+                if (of[r] > 0)
+                    memcpy(wf_gradients_into(g, r, v, pushed[v]), batch[b == 0 ? (int)r : b][v],
+                           (size_t)counts[v] * sizeof(float));
+            if (wf_gradients_take(g, v))
+                left[v]++;
+        }
+    }
+    end_step(g);
     wf_pool_free(&pool);
 }
 
@@ -143,6 +195,21 @@ static void threads_change_no_bit(void **unused)
     }
 }
 
+static void replicas_have_the_bits_of_batches(void **unused)
+{
+    static const char *const options[] = {NULL, "clipvalue", "global_clipnorm"};
+    static float kept[N][MOST];
+
+    (void)unused;
+    for (int k = 0; k < 3; k++)
+        for (uint32_t last = 0; last < 2; last++) {
+            step(options[k], 0.3, BATCHES, 1);
+            memcpy(kept, pushed, sizeof kept);
+            step_of_replicas(options[k], 0.3, last, 1 + 2 * last);
+            assert_memory_equal(kept, pushed, sizeof kept);
+        }
+}
+
 static void what_is_no_number_stays_so(void **unused)
 {
     static const char *const options[] = {"clipvalue", "clipnorm", "global_clipnorm"};
@@ -184,6 +251,7 @@ int main(void)
         cmocka_unit_test(several_batches_make_one_mean),
         cmocka_unit_test(clipping_is_of_the_mean_and_not_of_statistics),
         cmocka_unit_test(threads_change_no_bit),
+        cmocka_unit_test(replicas_have_the_bits_of_batches),
         cmocka_unit_test(a_check_sees_all_gradients_before_one_leaves),
         cmocka_unit_test(what_is_no_number_stays_so),
     };

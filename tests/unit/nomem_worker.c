@@ -187,9 +187,9 @@ static wf_status sum_batches(wf_gradients *g, float push[2][COUNT], wf_err *err)
     int left = 0;
 
     for (int b = 0; b < BATCHES; b++) {
-        wf_gradients_begin(g, 1, BATCHES, b == 0, b == BATCHES - 1);
+        wf_gradients_begin(g, &(uint64_t){1}, BATCHES, b == 0, b == BATCHES - 1);
         for (uint32_t v = 0; v < 2; v++) {
-            float *to = wf_gradients_into(g, v, push[v]);
+            float *to = wf_gradients_into(g, 0, v, push[v]);
 
             if (!to)
                 return wf_fail_nomem(err, COUNT * sizeof *to);
@@ -211,7 +211,8 @@ static wf_status make_gradients(void *of, wf_err *err)
     wf_status rc = wf_pool_new(1, &pool, err);
 
     if (rc == WF_OK)
-        rc = wf_gradients_new(of, rows, 2, false, pool, &g, err);
+        rc = wf_gradients_new(
+            &(wf_gradients_conf){.opt = of, .variables = rows, .n = 2, .pool = pool}, &g, err);
     if (rc == WF_OK)
         rc = sum_batches(g, push, err);
     for (int i = 0; rc == WF_OK && i < COUNT; i++)
