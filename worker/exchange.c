@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const wf_exchange_kind *const kinds[] = {&wf_exchange_local, &wf_exchange_ps};
+static const wf_exchange_kind *const kinds[] = {&wf_exchange_local, &wf_exchange_mirrored,
+                                                &wf_exchange_ps};
 
 static const wf_exchange_kind *find_kind(const Weft__Start *start)
 {

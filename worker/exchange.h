@@ -2,7 +2,7 @@
 /* worker/exchange.h - how a worker exchanges variables: it asks for the weights of a step and gives
  * the gradients of a step, and an exchange brings both to the place where the variables live. One
  * row and one file for each place: parameter servers (exchange/ps.c), this process
- * (exchange/local.c).
+ * (exchange/local.c), each device of this process (exchange/mirrored.c).
  *
  * A set of weights holds one contiguous buffer for each variable. A frozen variable, which never
  * changes, is the same in all sets. Gradient buffers belong to the exchange: a kernel writes
@@ -137,7 +137,7 @@ typedef struct wf_exchange_kind {
     size_t (*device_bytes)(const Weft__Start *start, const wf_device *device);
 } wf_exchange_kind;
 
-extern const wf_exchange_kind wf_exchange_local, wf_exchange_ps;
+extern const wf_exchange_kind wf_exchange_local, wf_exchange_mirrored, wf_exchange_ps;
 
 /* Opens the exchange that conf->start names; the caller owns *out. What conf points to is borrowed
  * for its life, but for `ps`. Errors: WF_PROTO for a name that this weft does not know, and for

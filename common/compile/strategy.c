@@ -18,7 +18,7 @@ const wf_strategy *const wf_strategies[] = {
     NULL};
 
 /* Named in documents of this project as what is to come. */
-static const char *const planned[] = {"hybrid", "mirrored", "multi_worker_mirrored"};
+static const char *const planned[] = {"hybrid", "multi_worker_mirrored"};
 
 const wf_strategy *wf_strategy_find(const char *name)
 {

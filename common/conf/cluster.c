@@ -25,7 +25,7 @@ static wf_status check_device(wf_conf_reader *r, const wf_tree *node, const char
     for (const wf_device *const *d = wf_devices; *d; d++)
         if (strcmp((*d)->name, name) == 0)
             return WF_OK;
-    if (wf_device_is_gpu(name, &index))
+    if (wf_device_is_gpu(name, &index) || wf_device_is_cpu(name))
         return WF_OK;
     if (meaning && wf_device_is_gpu(meaning, &index))
         return wf_read_fail(r, node, err, WF_USAGE, "write cuda:0 for the first GPU of the host",

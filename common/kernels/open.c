@@ -86,7 +86,7 @@ static wf_status look_up(const char *name, const char *function, const wf_device
     weft_cuda_device_fn *device;
     int index;
 
-    if (wf_device_find(name, out, err) == WF_OK)
+    if (wf_device_find(wf_device_is_cpu(name) ? wf_cpu.name : name, out, err) == WF_OK)
         return WF_OK;
     if (!wf_device_is_gpu(name, &index))
         return wf_fail(err, WF_NOTFOUND, "known: cpu, and GPUs as cuda:0, cuda:1 and so on",

@@ -15,10 +15,10 @@ const wf_device *const wf_devices[] = {
 #undef WF_DEVICE
     NULL};
 
-bool wf_device_is_gpu(const char *name, int *index)
+/* Whether a name is `kind` with a number behind it. */
+static bool is_numbered(const char *name, const char *kind, int *index)
 {
     enum { DIGITS_MOST = 3 };
-    static const char kind[] = "cuda:";
     const char *digits = name + strlen(kind);
     size_t n;
 
@@ -29,6 +29,18 @@ bool wf_device_is_gpu(const char *name, int *index)
         return false;
     *index = atoi(digits);
     return true;
+}
+
+bool wf_device_is_gpu(const char *name, int *index)
+{
+    return is_numbered(name, "cuda:", index);
+}
+
+bool wf_device_is_cpu(const char *name)
+{
+    int ignored;
+
+    return strcmp(name, wf_cpu.name) == 0 || is_numbered(name, "cpu:", &ignored);
 }
 
 size_t wf_device_memory(const wf_device *d)

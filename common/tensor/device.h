@@ -87,6 +87,9 @@ extern const wf_device *const wf_devices[];
 
 /* Whether a name says a GPU, and which: "cuda:0" is number 0. */
 bool wf_device_is_gpu(const char *name, int *index);
+/* Whether a name says the processor: "cpu", or "cpu:0", "cpu:1" and so on, where several replicas
+ * of a model are to be told apart. All are wf_cpu. */
+bool wf_device_is_cpu(const char *name);
 
 /* The bytes that the device can have at the very most. */
 size_t wf_device_memory(const wf_device *d);

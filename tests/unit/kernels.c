@@ -113,6 +113,9 @@ static void a_device_is_found_by_name(void **state)
     (void)state;
     assert_ok(wf_device_find("cpu", &d, &err), err);
     assert_ptr_equal(d, &wf_cpu);
+    d = NULL;
+    assert_ok(wf_device_open("cpu:1", &d, &err), err);
+    assert_ptr_equal(d, &wf_cpu);
     assert_int_equal(wf_device_find("tpu", &d, &err), WF_NOTFOUND);
     assert_says(err, "no device \"tpu\" here");
     assert_int_equal(strncmp(err.hint, "known: cpu", 10), 0);

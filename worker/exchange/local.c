@@ -243,7 +243,7 @@ static const wf_exchange_ops local_ops = {
     .save = wf_local_save,
 };
 
-static wf_status local_open(const wf_exchange_conf *conf, wf_exchange **out, wf_err *err)
+wf_status wf_local_open(const wf_exchange_conf *conf, wf_exchange **out, wf_err *err)
 {
     wf_local *l = calloc(1, sizeof *l);
     wf_status rc;
@@ -261,7 +261,7 @@ static wf_status local_open(const wf_exchange_conf *conf, wf_exchange **out, wf_
 
 const wf_exchange_kind wf_exchange_local = {
     .name = "local",
-    .open = local_open,
+    .open = wf_local_open,
     .home = wf_local_home,
     .device_bytes = wf_local_device_bytes,
 };

@@ -63,6 +63,9 @@ static inline uint32_t wf_local_n_slots(const wf_local *l, const wf_local_variab
     return wf_local_is_trainable(v) ? wf_opt_n_slots(&l->opt) : 0;
 }
 
+/* local.c: the exchange of variables of this process (wf_exchange_kind.open). */
+WF_MUST_USE wf_status wf_local_open(const wf_exchange_conf *conf, wf_exchange **out, wf_err *err);
+
 /* local_device.c: whose memory a variable is (wf_exchange_home). */
 const wf_device *wf_local_home(const Weft__Start *start, const wf_device *device,
                                uint32_t variable);
