@@ -79,18 +79,52 @@ THREADS = (1,) if os.environ.get("WEFT_TEST_DEVICE") else (1, 3)
 
 
 class Weft:
+    """plan_tool, which is started once; and again after a model that ended it."""
+
     def __init__(self, tool, folder, env=None):
+        tools.append(self)
         self.tool, self.folder, self.env = tool, folder, env
+        self.process = None
+        self.said = tempfile.TemporaryFile(dir=folder)  # what it writes to stderr
+
+    def ask(self, *words):
+        """(exit code, sentence)."""
+        if not self.process:
+            self.said.seek(0)
+            self.said.truncate()
+            self.process = subprocess.Popen([self.tool, "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                            stderr=self.said, text=True, env=self.env)
+        try:
+            self.process.stdin.write("\t".join(words) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass
+        answer = self.process.stdout.readline()
+        if not answer:
+            return self.close(), self.last_words()
+        code, sentence = answer.rstrip("\n").split("\t", 1)
+        return int(code), sentence
+
+    def last_words(self):
+        self.said.seek(0)
+        return self.said.read().decode(errors="replace").strip()
+
+    def close(self):
+        """Its exit code, which a sanitizer may have something to say by."""
+        process, self.process = self.process, None
+        if not process:
+            return 0
+        process.communicate()
+        return process.returncode
 
     def run(self, model, feeds, threads=1):
         """Outputs by name, or (exit code, sentence)."""
         source, fed = os.path.join(self.folder, "in"), os.path.join(self.folder, "out")
         with open(source, "wb") as f:
             f.write(pack(feeds))
-        done = subprocess.run([self.tool, model, source, fed, str(threads)], capture_output=True,
-                              text=True, env=self.env)
-        if done.returncode:
-            return done.returncode, done.stderr.strip()
+        code, sentence = self.ask(model, source, fed, str(threads))
+        if code:
+            return code, sentence
         with open(fed, "rb") as f:
             return unpack(f.read())
 
@@ -659,6 +693,7 @@ def check_edge(weft, on_cpu, folder, case, seed, refused=False):
         same(got[name], value, (1e-6, 1e-6) if case[0] in device_edges.NEAR else (0, 0))
 
 
+tools = []  # that may run
 absent = []  # what there is nothing to check without
 
 
@@ -708,6 +743,10 @@ def main(plan_tool, onnx_tool):
             except Exception as wrong:  # one bad case must not hide the next
                 failed += 1
                 print(f"FAILED  {name}: {type(wrong).__name__}: {wrong}")
+        for tool in tools:
+            if tool.close() != 0:
+                failed += 1
+                print(f"FAILED  the end of {tool.tool}: {tool.last_words()}")
     print(f"{count - failed} of {count} checks")
     return 1 if failed else 77 if absent else 0
 

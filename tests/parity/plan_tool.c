@@ -3,6 +3,11 @@
  * is and writes all its outputs.
  *
  *   plan_tool MODEL.onnx IN OUT [THREADS [bfloat16]]
+ *   plan_tool -
+ *
+ * With - it reads such words from each line of its input, with a tab between two, and answers each
+ * line with one: the exit code, a tab and the sentence. A test of thousands of models starts it
+ * once.
  *
  * IN and OUT hold tensors one after the other: u32 bytes of name, name, u32 dtype (ONNX's number),
  * u32 rank, i64 dims, elements; all little-endian. The plan runs twice, into buffers of the caller
@@ -18,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 256, GARBAGE = 0xA5 };
+enum { MOST = 256, GARBAGE = 0xA5, WORDS = 5 };
 
 typedef struct tensors {
     uint32_t n;
@@ -167,16 +172,50 @@ static wf_status run(const char *model, const char *in_path, const char *out_pat
     return rc;
 }
 
+/* By the words behind the program's name. Returns the exit code; err: its sentence. */
+static int run_words(int n, char *const words[], wf_err *err)
+{
+    if (n < 3)
+        return wf_exit_code(WF_USAGE);
+    return wf_exit_code(run(words[0], words[1], words[2],
+                            n > 3 ? (uint32_t)strtoul(words[3], NULL, 10) : 1,
+                            n > 4 ? words[4] : "float32", err));
+}
+
+static void run_line(char *line)
+{
+    char *words[WORDS], *rest = line;
+    wf_err err = {0};
+    int n = 0, code;
+
+    line[strcspn(line, "\n")] = '\0';
+    while (n < WORDS && (words[n] = strsep(&rest, "\t")))
+        n++;
+    code = run_words(n, words, &err);
+    printf("%d\t%s%s%s\n", code, err.what, err.hint[0] ? "; " : "", err.hint);
+    fflush(stdout);
+}
+
+static int run_lines(void)
+{
+    char *line = NULL;
+    size_t room = 0;
+
+    while (getline(&line, &room, stdin) > 0)
+        run_line(line);
+    free(line);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     wf_err err = {0};
-    wf_status rc;
+    int code;
 
-    if (argc < 4)
-        return wf_exit_code(WF_USAGE);
-    rc = run(argv[1], argv[2], argv[3], argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 1,
-             argc > 5 ? argv[5] : "float32", &err);
-    if (rc != WF_OK)
+    if (argc == 2 && strcmp(argv[1], "-") == 0)
+        return run_lines();
+    code = run_words(argc - 1, argv + 1, &err);
+    if (code)
         fprintf(stderr, "%s%s%s\n", err.what, err.hint[0] ? "; " : "", err.hint);
-    return wf_exit_code(rc);
+    return code;
 }
