@@ -142,15 +142,15 @@ def inputs_of(name, s):
             "lstm": lambda: f"{{x: {ids(s['steps'])}}}"}.get(name, lambda: f"{{x: [{s['inputs']}]}}")()
 
 
-def job(name, s):
+def job(name, s, records=1000, epochs=1):
     """The text of a job file."""
     layers = Layers()
     {"mlp": mlp_layers, "mlp-wide": mlp_layers, "lenet": lenet_layers, "resnet50": resnet50_layers, "gpt": gpt_layers,
      "deepfm": deepfm_layers, "lstm": lstm_layers}[name](layers.add, s)
     loss = "binary_crossentropy" if name in ("deepfm", "lstm") else "sparse_categorical_crossentropy"
     return "\n".join([f"job: {name}", "model:", f"  input: {inputs_of(name, s)}", "  layers:", *layers.lines,
-                      f"loss: {{{loss}: {{from_logits: true}}}}", "data: {format: synthetic, records: 1000}",
-                      f"batch: {s['batch']}", "epochs: 1", "optimizer: {sgd: {learning_rate: 0.1}}", "seed: 1", ""])
+                      f"loss: {{{loss}: {{from_logits: true}}}}", f"data: {{format: synthetic, records: {records}}}",
+                      f"batch: {s['batch']}", f"epochs: {epochs}", "optimizer: {sgd: {learning_rate: 0.1}}", "seed: 1", ""])
 
 
 # ---- PyTorch ----

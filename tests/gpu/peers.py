@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's time for one network: loss and gradients over one batch, without an optimizer.
 
-    peers.py NETWORK HOW [--quick] [--device cuda] [--seconds S]
+    peers.py NETWORK HOW [--train] [--quick] [--device cuda] [--seconds S]
     peers.py product-N HOW ...
 
 NETWORK is one of models.py; product-4096 is a chain of eight products of 4096 x 4096 in f32. HOW:
@@ -11,7 +11,8 @@ NETWORK is one of models.py; product-4096 is a chain of eight products of 4096 x
     compile          torch.compile
     reduce-overhead  torch.compile(mode="reduce-overhead"), which uses CUDA graphs
 
-Weights, inputs and gradients stay on the device. Products are in f32 throughout (no TF32), as weft's.
+Weights, inputs and gradients stay on the device. With --train each step also copies its batch from pinned
+memory, the next of BATCHES, and updates the weights (SGD); nobody looks at the loss. Products are in f32 throughout (no TF32), as weft's.
 Prints a JSON object; the time of a step is the median, least and most of five windows.
 """
 import argparse
@@ -23,7 +24,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import models  # noqa: E402
 
-WINDOWS, WARM_UP, PRODUCTS = 5, 5, 8
+WINDOWS, WARM_UP, PRODUCTS, BATCHES = 5, 5, 8, 8
 
 
 def product_step(torch, n, device, how):
@@ -35,22 +36,41 @@ def product_step(torch, n, device, how):
         return x.sum()
 
     run = compiled(torch, chain, how)
-    return lambda: run(a)
+    return lambda: run(a), lambda: None
 
 
-def model_step(torch, name, quick, device, how):
+def model_step(torch, name, quick, device, how, train=False):
+    """(a step, what the host does in front of it)."""
     module, inputs = models.network(name, models.size_of(name, quick))
     module = module.to(device)
-    inputs = {k: v.to(device) for k, v in inputs.items()}
+    on_host, inputs = inputs, {k: v.to(device) for k, v in inputs.items()}
     parameters = list(module.parameters())
     loss = compiled(torch, module, how)
+    sgd = torch.optim.SGD(parameters, lr=0.1)
 
     def step():
         for p in parameters:
             p.grad = None
         loss(**inputs).backward()
+        if train:
+            sgd.step()
 
-    return step
+    return step, feeding(on_host, inputs, device) if train else lambda: None
+
+
+def feeding(on_host, inputs, device):
+    """A function that copies the next batch to where a step reads it."""
+    batches = [{k: v.clone().pin_memory() if device != "cpu" else v.clone() for k, v in on_host.items()}
+               for _ in range(BATCHES)]
+    turn = 0
+
+    def feed():
+        nonlocal turn
+        for k, v in batches[turn % BATCHES].items():
+            inputs[k].copy_(v, non_blocking=True)
+        turn += 1
+
+    return feed
 
 
 def compiled(torch, function, how):
@@ -97,6 +117,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("network")
     parser.add_argument("how", choices=["eager", "graph", "compile", "reduce-overhead"])
+    parser.add_argument("--train", action="store_true")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--seconds", type=float, default=2)
@@ -107,18 +128,19 @@ def main():
     begin = time.perf_counter()
     if args.network.startswith("product-"):
         n = int(args.network.split("-")[1])
-        step, batch = product_step(torch, n, args.device, args.how), None
+        (step, feed), batch = product_step(torch, n, args.device, args.how), None
     else:
         n, batch = None, models.size_of(args.network, args.quick)["batch"]
-        step = model_step(torch, args.network, args.quick, args.device, args.how)
+        step, feed = model_step(torch, args.network, args.quick, args.device, args.how, args.train)
     if args.how == "graph":
         step = captured(torch, step)
+    one = step if not args.train else lambda: (feed(), step())
     for _ in range(WARM_UP):
-        step()
+        one()
     clock = clock_on(torch, args.device)
     ready_s = time.perf_counter() - begin
-    steps = max(1, int(args.seconds * 1e3 / WINDOWS / max(1e-3, clock(step, 3) / 3)))
-    times = sorted(clock(step, steps) / steps for _ in range(WINDOWS))
+    steps = max(1, int(args.seconds * 1e3 / WINDOWS / max(1e-3, clock(one, 3) / 3)))
+    times = sorted(clock(one, steps) / steps for _ in range(WINDOWS))
     ms = times[WINDOWS // 2]
     result = {"ms_per_step": ms, "ms_least": times[0], "ms_most": times[-1], "steps_per_s": 1e3 / ms,
               "ready_s": ready_s, "torch": torch.__version__,

@@ -8,7 +8,7 @@ import time
 # over is failed then.
 PASSED, FAILED, SKIPPED, CUT = "passed", "failed", "skipped", "cut"
 # PyTorch's failures are no failure of weft.
-OF_OTHERS = ("peer",)
+OF_OTHERS = ("peer", "trained_peer")
 
 
 class Report:
@@ -73,7 +73,22 @@ def table(report):
             best = max((p["tflops"] for p in report.of("peer") if p["network"] == r["name"] and p.get("tflops")),
                        default=None)
             lines.append(f"{r['name']}: {r['tflops']:.2f} TFLOP/s" + (f", PyTorch {best:.2f}" if best else ""))
+    lines += trained(report)
     states = [r["state"] for r in report.all["results"]]
     lines += [f"FAILED  {r['kind']} {r['name']}: {r['why']}" for r in report.failures()]
     lines.append(", ".join(f"{states.count(s)} {s}" for s in (PASSED, FAILED, SKIPPED, CUT)))
+    return lines
+
+
+def trained(report):
+    """The same of whole jobs, with their optimizer."""
+    columns = {(kind, r.get("way") or r["how"]): None for kind in ("training", "trained_peer") for r in report.of(kind)}
+    if not report.of("training"):
+        return []
+    lines = ["", f"{'ms a step':16s}" + "".join(f"{('weft, ' if kind == 'training' else '') + what:>17s}"
+                                                for kind, what in columns)]
+    for network in dict.fromkeys(r["network"] for r in report.of("training")):
+        ms = [next((r["ms_per_step"] for r in report.of(kind) if r["network"] == network and "ms_per_step" in r and
+                    what in (r.get("way"), r.get("how"))), None) for kind, what in columns]
+        lines.append(f"{network:16s}" + "".join(f"{x:17.3f}" if x else f"{'-':>17s}" for x in ms))
     return lines

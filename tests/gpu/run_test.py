@@ -18,8 +18,8 @@ from weftlib import check, main, needs, one_sentence, until  # noqa: E402
 
 needs("numpy", "onnx")
 BUILD, PLUGIN = (os.path.abspath(sys.argv.pop(2)) for _ in range(2))
-KINDS = {"tests", "gradients", "check", "bench", "product", "peer", "determinism", "convergence", "sanitizer",
-         "parity"}
+KINDS = {"tests", "gradients", "check", "bench", "product", "peer", "training", "trained_peer", "determinism",
+         "convergence", "sanitizer", "parity"}
 folder = tempfile.mkdtemp(prefix="weft-pack-")
 atexit.register(shutil.rmtree, folder)
 os.environ["TMPDIR"] = folder  # what a killed run leaves behind goes with it
@@ -56,14 +56,16 @@ def all_kinds_have_results(weft):
     done = subprocess.run(command(out, "--budget", "200"), capture_output=True, text=True, check=False)
     check(done.returncode == 0, done.stdout + done.stderr)
     said = results(out)
-    bad = [r for r in said["results"] if r["state"] not in ("passed", "skipped") and r["kind"] != "peer"]
+    bad = [r for r in said["results"] if r["state"] not in ("passed", "skipped") and not r["kind"].endswith("peer")]
     check(said["complete"] and not bad, f"{bad}")
     check({r["kind"] for r in said["results"]} == KINDS, done.stdout)
-    for kind in "tests", "gradients", "bench", "product", "determinism", "convergence":
+    for kind in "tests", "gradients", "bench", "product", "training", "determinism", "convergence":
         check(all(r["state"] == "passed" for r in said["results"] if r["kind"] == kind), f"{kind}: {done.stdout}")
     for r in said["results"]:
         if r["kind"] in ("bench", "product"):
             check(r["ms_per_step"] > 0 and r["device"] == "cuda:0" and r["plan"]["device_bytes"] > 0, f"{r}")
+        if r["kind"] == "training":
+            check(r["steps"] == 6 and r["ms_per_step"] > 0 and r["loss"] > 0, f"{r}")
     check(", 0 failed, " in done.stdout.splitlines()[-1], done.stdout)
 
 
