@@ -32,6 +32,7 @@ static wf_rng_key seed = {1, 2};
 static uint64_t drawn;
 static int n_gpus = 2, major = 9;
 static size_t memory = (size_t)8 << 30;
+static bool acting; /* work is under way */
 static int sticky; /* an error of work, which stays */
 static _Thread_local int used = -1;
 static struct {
@@ -100,8 +101,11 @@ int host_begin(const char *call)
     return failing.error;
 }
 
+/* Memory stays open from one piece of work to the next, until the host goes on. */
 int host_end(int error)
 {
+    if (!acting)
+        host_memory_shut();
     pthread_mutex_unlock(&lock);
     return error;
 }
@@ -190,8 +194,10 @@ static void run_first(struct CUstream_st *s)
 
     if (w->act && sticky == 0) {
         host_memory_open();
+        acting = true;
         w->act(w->recorded ? w->recorded : w);
-        host_memory_shut(w->name);
+        acting = false;
+        host_memory_check(w->name);
     }
     s->first = w->next;
     if (!s->first)

@@ -80,21 +80,32 @@ bool host_memory_free(void *data)
     return true;
 }
 
-void host_memory_open(void)
+static void protect_all(bool open)
 {
-    is_open = true;
+    if (open == is_open)
+        return;
+    is_open = open;
     for (size_t i = 0; i < n_blocks; i++)
         protect(&blocks[i]);
 }
 
-static bool is_pattern(const unsigned char *from, const unsigned char *end)
+void host_memory_open(void)
 {
-    while (from < end && *from == BEHIND)
-        from++;
-    return from == end;
+    protect_all(true);
 }
 
-void host_memory_shut(const char *who)
+void host_memory_shut(void)
+{
+    protect_all(false);
+}
+
+/* Each byte is as the next one, and the first as it was written. */
+static bool is_pattern(const unsigned char *from, const unsigned char *end)
+{
+    return from == end || (*from == BEHIND && memcmp(from, from + 1, (size_t)(end - from) - 1) == 0);
+}
+
+void host_memory_check(const char *who)
 {
     for (size_t i = 0; i < n_blocks; i++) {
         const block *b = &blocks[i];
@@ -106,9 +117,6 @@ void host_memory_shut(const char *who)
                 before ? "behind" : "before", b->bytes, (void *)b->data);
         abort();
     }
-    is_open = false;
-    for (size_t i = 0; i < n_blocks; i++)
-        protect(&blocks[i]);
 }
 
 bool host_memory_has(const void *data, size_t bytes)

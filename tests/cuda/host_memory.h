@@ -12,10 +12,11 @@
 void *host_memory_alloc(size_t bytes);
 /* False: no block begins there. */
 bool host_memory_free(void *data);
-/* Opens all memory for a piece of work, and closes it again; the latter ends the program, naming
- * `who`, if a byte behind a block has changed. */
+/* Opens all memory for work, and closes it again, if it is open. */
 void host_memory_open(void);
-void host_memory_shut(const char *who);
+void host_memory_shut(void);
+/* Ends the program, naming `who`, if a byte around an open block has changed. */
+void host_memory_check(const char *who);
 /* Whether all of a range is a block's, or any of it. */
 bool host_memory_has(const void *data, size_t bytes);
 bool host_memory_touches(const void *data, size_t bytes);
