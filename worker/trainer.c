@@ -3,6 +3,7 @@
  */
 #include "common/base/size.h"
 #include "common/kernels/kernel.h"
+#include "common/wire/pinned.h"
 #include "worker/trainer_state.h"
 
 #include <stdlib.h>
@@ -13,6 +14,8 @@ static wf_status find_devices(wf_trainer *t, wf_err *err)
         return wf_fail(err, WF_UNSUPPORTED, NULL, "more than %zu devices", WF_COUNT(t->devices));
     for (size_t i = 0; i < t->conf.n_devices; i++)
         WF_TRY(wf_device_open(t->conf.devices[i], &t->devices[i], err));
+    for (size_t i = 0; i < t->conf.n_devices; i++)
+        wf_pinned_by(t->devices[i]);
     return WF_OK;
 }
 

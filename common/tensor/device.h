@@ -59,6 +59,10 @@ struct wf_device {
      * alloc's. NULL, both: such memory is none better than other. */
     void *(*host_alloc)(const wf_device *d, size_t bytes);
     void (*host_free)(const wf_device *d, void *data);
+    /* The same for memory that the host has, from `at` on; false: it stays as it is. Whoever asks
+     * lets go of it before he gives it back. NULL, both: as above. */
+    bool (*host_pin)(const wf_device *d, void *at, size_t bytes);
+    void (*host_unpin)(const wf_device *d, void *at);
     wf_status (*stream_new)(const wf_device *d, wf_stream **out, wf_err *err);
     void (*stream_free)(wf_stream *s);
     wf_status (*stream_wait)(wf_stream *s, wf_err *err);

@@ -2,18 +2,20 @@
 /* common/wire/buf_pool.c */
 #include "common/wire/buf_pool.h"
 #include "common/base/pages.h"
+#include "common/wire/pinned.h"
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_LOG = 12, MOST_LOG = 30, CLASSES = MOST_LOG + 1 };
+enum { PAGE = 4 << 10, LEAST_LOG = 12, MOST_LOG = 30, CLASSES = MOST_LOG + 1 };
 
 typedef struct block {
     wf_buf_pool *pool;
     void *data;
     uint32_t log; /* its bytes are 1 << log */
+    bool pinned;  /* by a device (pinned.h) */
     struct block *next;
 } block;
 
@@ -38,6 +40,8 @@ wf_buf_pool *wf_buf_pool_new(size_t most)
 
 static void free_block(block *b)
 {
+    if (b->pinned)
+        wf_unpin(b->data);
     free(b->data);
     free(b);
 }
@@ -109,14 +113,16 @@ static block *new_block(wf_buf_pool *p, uint32_t log)
 {
     size_t bytes = (size_t)1 << log;
     block *b = malloc(sizeof *b);
-    void *data = b ? wf_pages_alloc(bytes) : NULL;
+    void *data = NULL;
 
+    if (b) /* a page is pinned for one block alone */
+        data = wf_pins(bytes) ? aligned_alloc(PAGE, bytes) : wf_pages_alloc(bytes);
     if (!data) {
         free(b);
         return NULL;
     }
     memset(data, 0, bytes);
-    *b = (block){.pool = p, .data = data, .log = log};
+    *b = (block){.pool = p, .data = data, .log = log, .pinned = wf_pin(data, bytes)};
     return b;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/wire/shm_memory.c */
 #include "common/wire/shm_memory.h"
+#include "common/wire/pinned.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,6 +28,7 @@ static wf_shm_memory *map(int fd, size_t bytes)
     }
     m->at = at;
     m->bytes = bytes;
+    m->pinned = wf_pin(at, bytes);
     atomic_init(&m->refs, 1);
     return m;
 }
@@ -81,6 +83,8 @@ void wf_shm_memory_unref(wf_shm_memory **m)
     *m = NULL;
     if (!it || atomic_fetch_sub_explicit(&it->refs, 1, memory_order_acq_rel) > 1)
         return;
+    if (it->pinned)
+        wf_unpin(it->at);
     munmap(it->at, it->bytes);
     free(it);
 }

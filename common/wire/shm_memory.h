@@ -8,12 +8,14 @@
 #define WF_WIRE_SHM_MEMORY_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 typedef struct wf_shm_memory {
     uint8_t *at;
     size_t bytes;
+    bool pinned; /* by a device (pinned.h) */
     atomic_uint refs;
 } wf_shm_memory;
 

@@ -8,6 +8,9 @@
 #include "common/kernels/cuda/on_host_thread.h"
 #include "common/kernels/cuda/product/product.h"
 #include "common/kernels/kernel.h"
+#include "common/wire/buf_pool.h"
+#include "common/wire/pinned.h"
+#include "common/wire/shm_memory.h"
 #include "tests/cuda/ending.h"
 #include "tests/cuda/host.h"
 
@@ -179,6 +182,50 @@ static void pinned_memory_is_copied_to(void **state)
         wf_stream_free(&s);
         wf_device_free(d, a);
     }
+}
+
+/* Memory of messages is pinned from when a device was named on, where it is large, and as long as
+ * it is there; a device that refuses leaves it as it is. */
+static void memory_of_messages_is_pinned(void **state)
+{
+    enum { LARGE = 1 << 20, SMALL = 8 << 10 };
+    const wf_device *d = cuda_host_device();
+    size_t before = cuda_host_count().objects, by_hand = cuda_host_count().bytes_by_hand;
+    uint8_t *there = wf_device_alloc(d, LARGE);
+    wf_stream *s = open_stream();
+
+    (void)state;
+    wf_pinned_by(&wf_cpu);
+    assert_false(wf_pins(LARGE));
+    wf_pinned_by(d);
+    for (int refused = 0; refused < 2; refused++) {
+        wf_buf_pool *p = wf_buf_pool_new(0); /* keeps nothing */
+        wf_shm_memory *m = NULL;
+        wf_buf *large, *small;
+        int fd;
+
+        cuda_host_fail(refused ? "pin" : NULL, 0, WF_CUDA_NO_MEMORY);
+        large = wf_buf_pool_take(p, LARGE);
+        small = wf_buf_pool_take(p, SMALL);
+        fd = wf_shm_memory_make(LARGE, &m);
+        assert_true(large && small && fd >= 0);
+        assert_int_equal(cuda_host_count().objects - before,
+                         refused ? 2 : 3); /* and of the stream */
+        assert_ok(wf_stream_copy(s, WF_COPY_IN, there, large->data, LARGE, &err));
+        assert_ok(wf_stream_copy(s, WF_COPY_OUT, m->at, there, LARGE, &err));
+        assert_ok(wf_stream_copy(s, WF_COPY_OUT, small->data, there, SMALL, &err));
+        assert_ok(wf_stream_wait(s, &err));
+        by_hand += SMALL + (refused ? LARGE : 0);
+        assert_int_equal(cuda_host_count().bytes_by_hand, by_hand);
+        close(fd);
+        wf_shm_memory_unref(&m);
+        wf_buf_unref(&large);
+        wf_buf_unref(&small);
+        assert_int_equal(cuda_host_count().objects - before, 1);
+        wf_buf_pool_close(&p);
+    }
+    wf_stream_free(&s);
+    wf_device_free(d, there);
 }
 
 /* Each call in turn gives an error: it comes out as such, and nothing is left behind. */
@@ -556,6 +603,7 @@ int main(void)
         TEST(indices_out_of_bounds_are_found_and_named),
         TEST(mistakes_of_products_are_found_and_named),
         TEST(pinned_memory_is_copied_to),
+        TEST(memory_of_messages_is_pinned),
         TEST(a_product_that_cannot_be_made_leaves_nothing),
         TEST(threads_meet_and_exchange),
         TEST(mistakes_of_threads_are_found_and_named),

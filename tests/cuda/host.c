@@ -20,7 +20,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_STREAMS = 64, PAGE = 4096, BAD_VALUE = 1, BAD_DEVICE = 101, EVENT_FROM_OUTSIDE = 905 };
+enum {
+    MOST_STREAMS = 64,
+    MOST_PINNED = 1 << 14,
+    PAGE = 4096,
+    BAD_VALUE = 1,
+    NOT_PINNED = 713,
+    BAD_DEVICE = 101,
+    EVENT_FROM_OUTSIDE = 905
+};
 
 /* A thread may take it again: a kernel's caller has it. */
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
@@ -33,7 +41,7 @@ static uint64_t drawn;
 static int n_gpus = 2, major = 9;
 static size_t memory = (size_t)8 << 30;
 static bool acting; /* work is under way */
-static int sticky; /* an error of work, which stays */
+static int sticky;  /* an error of work, which stays */
 static _Thread_local int used = -1;
 static struct {
     const char *call;
@@ -299,11 +307,80 @@ static int host_free(void *data)
     return host_end(error);
 }
 
+/* ---- memory of the host that is pinned ---- */
+
+static struct range {
+    const unsigned char *at;
+    size_t bytes;
+} pinned[MOST_PINNED];
+static unsigned n_pinned;
+
+static bool is_pinned(const void *data, size_t bytes)
+{
+    const unsigned char *at = data;
+
+    for (unsigned i = 0; i < n_pinned; i++)
+        if (at >= pinned[i].at && at - pinned[i].at <= (ptrdiff_t)pinned[i].bytes &&
+            bytes <= pinned[i].bytes - (size_t)(at - pinned[i].at))
+            return true;
+    return false;
+}
+
+/* Memory that was given back without a word would be pinned twice when it is used again. */
+static void add_pinned(const void *data, size_t bytes)
+{
+    const unsigned char *at = data;
+
+    for (unsigned i = 0; i < n_pinned; i++)
+        if (at < pinned[i].at + pinned[i].bytes && pinned[i].at < at + bytes) {
+            fprintf(stderr, "%zu bytes of the host at %p are pinned already\n", bytes, data);
+            abort();
+        }
+    wf_assert(n_pinned < MOST_PINNED);
+    pinned[n_pinned++] = (struct range){at, bytes};
+}
+
+static bool drop_pinned(const void *at)
+{
+    for (unsigned i = 0; i < n_pinned; i++)
+        if (pinned[i].at == at) {
+            pinned[i] = pinned[--n_pinned];
+            return true;
+        }
+    return false;
+}
+
+static int host_pin(void *at, size_t bytes)
+{
+    int error = host_outside_captures(host_begin("pin"));
+
+    if (error == 0 && (uintptr_t)at % PAGE != 0) {
+        fprintf(stderr, "%p is pinned, within a page\n", at);
+        abort();
+    }
+    if (error == 0)
+        add_pinned(at, bytes);
+    host_counts.objects += error == 0;
+    return host_end(error);
+}
+
+static int host_unpin(void *at)
+{
+    int error = host_begin("unpin");
+
+    if (error == 0 && !drop_pinned(at))
+        error = NOT_PINNED;
+    host_counts.objects -= error == 0;
+    return host_end(error);
+}
+
 static int host_alloc_seen(void **out, size_t bytes)
 {
     int error = host_outside_captures(host_begin("alloc_seen"));
 
     *out = error ? NULL : aligned_alloc(PAGE, wf_align_up(bytes, (size_t)PAGE));
+    if (*out)
+        add_pinned(*out, bytes);
     host_counts.objects += *out != NULL;
     return host_end(error ? error : *out ? 0 : WF_CUDA_NO_MEMORY);
 }
@@ -311,6 +388,7 @@ static int host_alloc_seen(void **out, size_t bytes)
 static int host_free_seen(void *data)
 {
     (void)host_begin("free_seen");
+    (void)drop_pinned(data);
     free(data);
     host_counts.objects--;
     return host_end(0);
@@ -413,6 +491,9 @@ static int host_copy(void *to, const void *from, size_t bytes, wf_cuda_way way, 
                 from, to);
         abort();
     }
+    if (error == 0 && ((way == WF_CUDA_TO_DEVICE && !is_pinned(from, bytes)) ||
+                       (way == WF_CUDA_TO_HOST && !is_pinned(to, bytes))))
+        host_counts.bytes_by_hand += bytes;
     host_counts.bytes_in += error == 0 && way == WF_CUDA_TO_DEVICE ? bytes : 0;
     host_counts.bytes_out += error == 0 && way == WF_CUDA_TO_HOST ? bytes : 0;
     return host_end(host_enqueue(s, &like, 0, error));
@@ -732,6 +813,8 @@ const wf_cuda_calls wf_cuda_host = {
     .free = host_free,
     .alloc_seen = host_alloc_seen,
     .free_seen = host_free_seen,
+    .pin = host_pin,
+    .unpin = host_unpin,
     .stream_new = host_stream_new,
     .stream_free = host_stream_free,
     .stream_wait = host_stream_wait,

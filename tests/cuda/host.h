@@ -63,6 +63,7 @@ typedef struct cuda_host_counts {
     size_t made;  /* so far: memory, streams, events and objects of cuBLASLt that were asked for */
     size_t waits; /* so far: for a stream or an event */
     size_t bytes_in, bytes_out; /* so far: of copies from the host and to it */
+    size_t bytes_by_hand;       /* so far: of both, from and to memory that is not pinned */
     size_t launches, replays;   /* so far: kernels that were launched or recorded; graphs */
 } cuda_host_counts;
 cuda_host_counts cuda_host_count(void);

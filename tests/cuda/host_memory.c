@@ -102,7 +102,8 @@ void host_memory_shut(void)
 /* Each byte is as the next one, and the first as it was written. */
 static bool is_pattern(const unsigned char *from, const unsigned char *end)
 {
-    return from == end || (*from == BEHIND && memcmp(from, from + 1, (size_t)(end - from) - 1) == 0);
+    return from == end ||
+           (*from == BEHIND && memcmp(from, from + 1, (size_t)(end - from) - 1) == 0);
 }
 
 void host_memory_check(const char *who)

@@ -96,6 +96,21 @@ static int real_free_seen(void *data)
     return (int)cudaFreeHost(data);
 }
 
+/* A refusal is no failure of later calls. */
+static int real_pin(void *at, size_t bytes)
+{
+    cudaError_t error = cudaHostRegister(at, bytes, cudaHostRegisterPortable);
+
+    if (error != cudaSuccess)
+        (void)cudaGetLastError();
+    return (int)error;
+}
+
+static int real_unpin(void *at)
+{
+    return (int)cudaHostUnregister(at);
+}
+
 static int real_stream_new(wf_cuda_stream **out)
 {
     return (int)cudaStreamCreateWithFlags(out, cudaStreamNonBlocking);
@@ -331,6 +346,8 @@ const wf_cuda_calls wf_cuda_real = {
     .free = real_free,
     .alloc_seen = real_alloc_seen,
     .free_seen = real_free_seen,
+    .pin = real_pin,
+    .unpin = real_unpin,
     .stream_new = real_stream_new,
     .stream_free = real_stream_free,
     .stream_wait = real_stream_wait,

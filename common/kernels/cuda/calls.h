@@ -116,6 +116,9 @@ typedef struct wf_cuda_calls {
      * help, from each of its GPUs; of whole pages. */
     int (*alloc_seen)(void **out, size_t bytes);
     int (*free_seen)(void *data);
+    /* The same for memory that the host has, as long as it has it; a page belongs to one such. */
+    int (*pin)(void *at, size_t bytes);
+    int (*unpin)(void *at);
     int (*stream_new)(wf_cuda_stream **out); /* does not wait for the default stream */
     int (*stream_free)(wf_cuda_stream *s);
     int (*stream_wait)(wf_cuda_stream *s);

@@ -111,6 +111,21 @@ static void cuda_host_free(const wf_device *d, void *data)
         (void)g->calls->free_seen(data);
 }
 
+static bool cuda_host_pin(const wf_device *d, void *at, size_t bytes)
+{
+    const wf_cuda_gpu *g = gpu_of(d);
+
+    return g->calls->use(g->index) == 0 && g->calls->pin(at, bytes) == 0;
+}
+
+static void cuda_host_unpin(const wf_device *d, void *at)
+{
+    const wf_cuda_gpu *g = gpu_of(d);
+
+    if (g->calls->use(g->index) == 0)
+        (void)g->calls->unpin(at);
+}
+
 /* ---- streams ---- */
 
 /* The stream is done, or has failed. */
@@ -373,6 +388,8 @@ wf_status wf_cuda_open(const wf_cuda_calls *calls, const char *kind, int index, 
                           .free = cuda_free,
                           .host_alloc = cuda_host_alloc,
                           .host_free = cuda_host_free,
+                          .host_pin = cuda_host_pin,
+                          .host_unpin = cuda_host_unpin,
                           .stream_new = cuda_stream_new,
                           .stream_free = cuda_stream_free,
                           .stream_wait = cuda_stream_wait,

@@ -68,6 +68,12 @@ static int alloc_seen(void **out, size_t bytes)
     return 0;
 }
 
+static int pin(void *at, size_t bytes)
+{
+    (void)at, (void)bytes;
+    return REFUSED;
+}
+
 #define MADE(name, type)                                                                           \
     static int name(type **out)                                                                    \
     {                                                                                              \
@@ -217,6 +223,8 @@ const wf_cuda_calls wf_cuda_planned = {.count = count,
                                        .free = free_any,
                                        .alloc_seen = alloc_seen,
                                        .free_seen = free_any,
+                                       .pin = pin,
+                                       .unpin = free_any,
                                        .stream_new = stream_new,
                                        .stream_free = stream_free,
                                        .stream_wait = stream_wait,
