@@ -37,6 +37,8 @@ void wf_trainer_halt(void *arg)
     wf_side_close(&t->eval);
     wf_learnt_close(&t->learnt);
     wf_gradients_free(&t->gradients);
+    free(t->late);
+    t->late = NULL;
     wf_replicas_close(&t->replicas);
     t->start = NULL;
     t->begun = NOTHING;
@@ -90,8 +92,11 @@ static wf_status begin_gradients(wf_trainer *t, const Weft__Start *start, wf_err
     wf_opt opt;
     wf_status rc;
 
-    if (!rows)
+    t->late = calloc(start->n_variables + 1, sizeof *t->late);
+    if (!rows || !t->late) {
+        free(rows);
         return wf_fail_nomem(err, start->n_variables * sizeof *rows);
+    }
     for (uint32_t i = 0; i < start->n_variables; i++) {
         const Weft__Variable *v = start->variables[i];
 

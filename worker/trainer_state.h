@@ -40,6 +40,11 @@ struct wf_trainer {
     wf_side train, eval;
     wf_learnt_list learnt; /* of the training data */
     wf_gradients *gradients;
+    struct late_gradient {
+        uint32_t output;
+        wf_device_event *done;
+    } * late; /* [variables]: of the run in hand, those that a GPU copies, in the order of that */
+    uint32_t n_late;
     struct batch_ahead {
         uint32_t step;         /* 0: none */
         const wf_batch *batch; /* NULL: it could not be read, */

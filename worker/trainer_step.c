@@ -74,8 +74,8 @@ static wf_status look_at_gradient(wf_replica *r, uint32_t i, wf_err *err)
 
 /* Each gradient is looked at while it is warm, and a bad one never leaves; under `on_nan: skip` all
  * of them are, at the end. Nobody waits for one that stays on the device, or for a loss: the end of
- * the run is waited for. Nor does anybody wait for what a GPU copies to the host while another one
- * is still to be started. */
+ * the run is waited for. Nor does anybody wait for what a GPU copies to the host before all of the
+ * run is queued, nor while another GPU is still to be started. */
 static wf_status on_ready(void *arg, uint32_t i, wf_device_event *done, wf_err *err)
 {
     const run *r = arg;
@@ -86,6 +86,9 @@ static wf_status on_ready(void *arg, uint32_t i, wf_device_event *done, wf_err *
         return WF_OK;
     if (!wf_plan_output(r->of->plan, i)->device->is_host) {
         note_apart(r, i, (uint32_t)variable, done);
+    } else if (is_alone(t) && !done->device->is_host) {
+        t->late[t->n_late++] = (struct late_gradient){i, done};
+        return WF_OK;
     } else if (is_alone(t) || t->replicas.beside) {
         WF_TRY(wf_device_event_wait(done, err));
         if (!t->start->skip_nan)
@@ -147,6 +150,22 @@ static wf_status next_batch(wf_trainer *t, const wf_batch_id *id, const wf_batch
                    (unsigned long)id->split);
 }
 
+/* Gradients leave in the order in which the GPU copies them, while it goes on. */
+static wf_status take_late(const run *r, wf_err *err)
+{
+    wf_trainer *t = r->t;
+
+    for (uint32_t i = 0; i < t->n_late; i++) {
+        uint32_t output = t->late[i].output;
+
+        WF_TRY(wf_device_event_wait(t->late[i].done, err));
+        if (!t->start->skip_nan)
+            WF_TRY(look_at_gradient(r->of, output, err));
+        WF_TRY(give(t, (uint32_t)t->train.outputs[output].variable, err));
+    }
+    return WF_OK;
+}
+
 /* Queues the run, and behind it what is due to gradients that stay on the device. A replica without
  * records has a part in sums all the same: none. */
 static wf_status start_run(const run *r, wf_err *err)
@@ -154,11 +173,14 @@ static wf_status start_run(const run *r, wf_err *err)
     const wf_gradients *g = r->t->gradients;
     wf_replica *of = r->of;
 
+    if (is_alone(r->t))
+        r->t->n_late = 0;
     if (of->plan)
         WF_TRY(wf_plan_start(of->plan, &of->key, on_ready, (void *)(uintptr_t)r, err));
-    return of->apart ? wf_apart_start(of->apart, wf_gradients_weight(g, r->number),
-                                      wf_gradients_is_first(g), err)
-                     : WF_OK;
+    if (of->apart)
+        WF_TRY(wf_apart_start(of->apart, wf_gradients_weight(g, r->number),
+                              wf_gradients_is_first(g), err));
+    return is_alone(r->t) ? take_late(r, err) : WF_OK;
 }
 
 static void start_replica(void *arg, uint32_t i)

@@ -190,7 +190,7 @@ def a_step_copies_its_batch_and_its_loss(weft):
 
 def weights_and_gradients_are_copied_without_the_host(weft):
     """Parameter servers' lie in memory of messages, which the GPU's worker pins where it is large. A GPU that
-    refuses some costs time alone."""
+    refuses some costs time alone. And the GPU has work while gradients leave."""
     large, small = 4 * 144 * 512, 4 * (512 + 512 * 5 + 5)
     got = []
     for transport, epochs, wrong in ("shm", 1, ""), ("shm", 1, "fail=pin error=2 after=0 "), ("tcp", 4, ""):
@@ -201,7 +201,8 @@ def weights_and_gradients_are_copied_without_the_host(weft):
             c.must("train", "digits.yaml")
             got.append(losses(c))
             steps = len(got[-1])
-            into, out, by_hand = (int(n) for n in c.read("told").split())
+            into, out, by_hand, ahead = (int(n) for n in c.read("told").split())
+            check(ahead >= 3 * steps, f"{transport}: the GPU had work behind {ahead} gradients of {steps} steps")
             most = steps * 2 * small + (2 * large if wrong else 0)
             if transport == "tcp":  # its first messages, until a connection of weft's own is there, are ZeroMQ's
                 most = (into + out) * 3 // 4

@@ -550,8 +550,10 @@ static int host_event_wait(wf_cuda_event *e)
 
     if (host_capturing)
         return host_end(host_outside_captures(error));
-    if (e->stream)
+    if (e->stream) {
         run_until(e->stream, e->target);
+        host_counts.ahead += e->stream->first != NULL;
+    }
     return waited(error);
 }
 

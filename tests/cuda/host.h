@@ -62,6 +62,7 @@ typedef struct cuda_host_counts {
     size_t queued;                  /* so far: allocations of the host for work that was queued */
     size_t made;  /* so far: memory, streams, events and objects of cuBLASLt that were asked for */
     size_t waits; /* so far: for a stream or an event */
+    size_t ahead; /* of those for an event: behind which more work was queued */
     size_t bytes_in, bytes_out; /* so far: of copies from the host and to it */
     size_t bytes_by_hand;       /* so far: of both, from and to memory that is not pinned */
     size_t launches, replays;   /* so far: kernels that were launched or recorded; graphs */
