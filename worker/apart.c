@@ -91,8 +91,10 @@ void wf_apart_sum(wf_apart *a, float *to, const float *from, uint64_t count, wf_
     a->last = done;
 }
 
-wf_status wf_apart_clear(wf_apart *a, float *sum, uint64_t count, wf_err *err)
+wf_status wf_apart_clear(wf_apart *a, float *sum, uint64_t count, wf_device_event *after,
+                         wf_err *err)
 {
+    WF_TRY(wf_stream_after(a->stream, after, err));
     return wf_stream_fill(a->stream, sum, 0, count * sizeof *sum, err);
 }
 

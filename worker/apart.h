@@ -32,9 +32,10 @@ void wf_apart_look(wf_apart *a, uint32_t i, const float *data, uint64_t count,
                    wf_device_event *done);
 /* The gradient of a batch is part of a sum: `to` is the mean over the step's batches at its end. */
 void wf_apart_sum(wf_apart *a, float *to, const float *from, uint64_t count, wf_device_event *done);
-/* Queues zeros into the sum of a step: this device has no part in its first batch. Errors: what the
- * device says. */
-WF_MUST_USE wf_status wf_apart_clear(wf_apart *a, float *sum, uint64_t count, wf_err *err);
+/* Queues zeros into the sum of a step, when `after` is done: this device has no part in its first
+ * batch. Errors: what the device says. */
+WF_MUST_USE wf_status wf_apart_clear(wf_apart *a, float *sum, uint64_t count,
+                                     wf_device_event *after, wf_err *err);
 /* Queues the sums, in which this batch weighs `by` and is the first or another one, and then the
  * looks: they may be at sums. Errors: what the device says. */
 WF_MUST_USE wf_status wf_apart_start(wf_apart *a, float by, bool first, wf_err *err);

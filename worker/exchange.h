@@ -27,6 +27,7 @@
 
 #include "common/base/disk.h"
 #include "common/base/status.h"
+#include "common/kernels/group.h"
 #include "common/kernels/pool.h"
 #include "common/kernels/update.h"
 #include "common/tensor/device.h"
@@ -49,6 +50,7 @@ typedef struct wf_exchange_place {
     const wf_device_updates *updates;
     const wf_device *const *others; /* [n_others], borrowed: those of replicas behind the first */
     uint32_t n_others;
+    const wf_device_groups *groups; /* of these devices; NULL: they add up nothing */
 } wf_exchange_place;
 
 typedef struct wf_exchange_conf {

@@ -77,9 +77,6 @@ static wf_status mirror(wf_replicas *r, const wf_device *const devices[], size_t
     }
     if (r->n == 1)
         return WF_OK;
-    if (!devices[0]->is_host)
-        return wf_fail(err, WF_UNSUPPORTED, "list one GPU under devices in cluster.yaml",
-                       "strategy mirrored over several GPUs is not built yet");
     WF_LOG_INFO("worker.replicas", "n=%u device=%s", r->n, devices[0]->is_host ? "cpu" : "gpu");
     return devices[0]->is_host ? give_threads(r, pool, err) : WF_OK;
 }

@@ -197,6 +197,7 @@ static wf_status open_replicas(wf_trainer *t, wf_err *err)
     t->place.device = r->devices[0];
     t->place.others = r->devices + 1;
     t->place.n_others = r->n - 1;
+    t->place.groups = wf_groups_of(r->devices[0]);
     return WF_OK;
 }
 

@@ -273,9 +273,11 @@ static wf_status bind_replica(wf_trainer *t, uint32_t number, wf_err *err)
 }
 
 /* A replica whose share is empty; the first one's never is. Its sum of a step begins with zeros,
- * and is looked at as others are. */
+ * and is looked at as others are. No run of a plan waits here for the update of the step before,
+ * which reads the memory of that sum. */
 static wf_status idle_replica(wf_trainer *t, uint32_t number, wf_err *err)
 {
+    wf_device_event *written = wf_exchange_of_replica(t->step.exchange, number)->written;
     const wf_plan *like = t->replicas.of[0].plan;
     wf_replica *r = &t->replicas.of[number];
 
@@ -289,7 +291,7 @@ static wf_status idle_replica(wf_trainer *t, uint32_t number, wf_err *err)
         WF_TRY(find_room(t, number, (uint32_t)variable, port, &ignored, err));
         sum = wf_gradients_of_step(t->gradients, number, (uint32_t)variable);
         if (wf_gradients_is_first(t->gradients))
-            WF_TRY(wf_apart_clear(r->apart, sum, (uint64_t)port->elems, err));
+            WF_TRY(wf_apart_clear(r->apart, sum, (uint64_t)port->elems, written, err));
         else if (wf_gradients_is_last(t->gradients) && t->start->skip_nan)
             wf_apart_look(r->apart, i, sum, (uint64_t)port->elems, NULL);
     }

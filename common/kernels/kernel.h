@@ -21,6 +21,7 @@
 #include "common/base/rng.h"
 #include "common/base/status.h"
 #include "common/graph/graph.h"
+#include "common/kernels/group.h"
 #include "common/kernels/pool.h"
 #include "common/kernels/update.h"
 #include "common/tensor/device.h"
@@ -102,6 +103,7 @@ typedef struct wf_device_rows {
     const wf_kernel *const *files; /* [n_files]: lists of rows, each ended by one without op */
     size_t n_files;
     const wf_device_updates *updates; /* update.h; NULL: the device has none */
+    const wf_device_groups *groups;   /* group.h; NULL: likewise */
 } wf_device_rows;
 
 /* Makes a device known by its name; rows are borrowed for the rest of the process. The cpu is known

@@ -40,6 +40,13 @@ const wf_device_updates *wf_updates_of(const wf_device *device)
     return rows ? rows->updates : NULL;
 }
 
+const wf_device_groups *wf_groups_of(const wf_device *device)
+{
+    const wf_device_rows *rows = rows_of(device);
+
+    return rows ? rows->groups : NULL;
+}
+
 wf_status wf_device_add(const wf_device_rows *rows, wf_err *err)
 {
     for (size_t i = 0; i < n_devices; i++)

@@ -21,6 +21,7 @@ PLUGIN = os.path.abspath(sys.argv.pop(2))
 RECORDS, BATCH, EPOCHS = 3210, 32, 2
 STEPS = (RECORDS + BATCH - 1) // BATCH * EPOCHS  # the last batch of an epoch has 10 records
 ONE, TWO = ["cpu:0"], ["cpu:0", "cpu:1"]
+GPU, GPUS = ["cuda:0"], ["cuda:0", "cuda:1"]
 JOB = """
 job: mirrored
 model:
@@ -55,10 +56,10 @@ def write_devices(c, devices, threads=2, ps=0):
     c.write("cluster.yaml", text)
 
 
-def make(weft, devices=TWO, strategy="mirrored", more="", ps=0, records=RECORDS, **kinds):
+def make(weft, devices=TWO, strategy="mirrored", more="", ps=0, records=RECORDS, wrong="", **kinds):
     """A cluster of one worker with such devices, and the job with what is other than in TEXT."""
     c = cluster_with_data(weft, ps, records, 64)
-    c.env["WEFT_CUDA"] = PLUGIN
+    c.env.update(WEFT_CUDA=PLUGIN, WEFT_CUDA_HOST=wrong)
     write_devices(c, devices, ps=ps)
     write_job(c, strategy, more, **kinds)
     return c
@@ -117,6 +118,19 @@ def two_replicas_have_the_losses_of_one_device(weft):
         check((ours[0] != whole[0]).any(), f"{optimizer}: all bits are those of one device")
 
 
+def two_gpus_have_the_losses_of_one(weft):
+    """Also where the host adds up gradients, to clip their elements; and two runs have the same bits."""
+    for optimizer in (SGD, "{sgd: {learning_rate: 0.05, global_clipnorm: 0.2}}",
+                      "{sgd: {learning_rate: 0.05, clipvalue: 0.003}}"):
+        whole = run_of(weft, GPU, "local", optimizer=optimizer)
+        ours = run_of(weft, GPUS, optimizer=optimizer)
+        check(len(ours[0]) > 200, f"{len(ours[0])} steps")
+        check_close(ours, whole, optimizer)
+        check((ours[0] != whole[0]).any(), f"{optimizer}: all bits are those of one device")
+    first = run_of(weft, GPUS, layers=NORM + DROP, optimizer=ADAM, epochs=1)
+    check_same(run_of(weft, GPUS, layers=NORM + DROP, optimizer=ADAM, epochs=1), first, "a second run")
+
+
 def the_same_job_has_the_same_bits(weft):
     kinds = dict(layers=NORM + DROP, optimizer=ADAM)
     first = run_of(weft, **kinds)
@@ -128,10 +142,13 @@ def the_same_job_has_the_same_bits(weft):
 
 def batches_are_normalised_by_each_replica(weft):
     """As by a device that adds up two batches of half the size: same bits, also of the running values."""
-    for optimizer in "sgd: {learning_rate: 0.05%s}", "adam: {learning_rate: 0.002, clipnorm: 0.5%s}":
-        half = run_of(weft, ONE, "local", layers=NORM, batch=BATCH // 2, records=3200,
-                      optimizer="{" + optimizer % ", gradient_accumulation_steps: 2" + "}")
-        ours = run_of(weft, layers=NORM, records=3200, optimizer="{" + optimizer % "" + "}")
+    for one, two, optimizer in ((ONE, TWO, "sgd: {learning_rate: 0.05%s}"),
+                                (ONE, TWO, "adam: {learning_rate: 0.002, clipnorm: 0.5%s}"),
+                                (GPU, GPUS, "adam: {learning_rate: 0.002, clipnorm: 0.5%s}")):
+        kinds = dict(layers=NORM, records=3200 if one is ONE else 800)
+        half = run_of(weft, one, "local", batch=BATCH // 2,
+                      optimizer="{" + optimizer % ", gradient_accumulation_steps: 2" + "}", **kinds)
+        ours = run_of(weft, two, optimizer="{" + optimizer % "" + "}", **kinds)
         check("batch_normalization/moving_mean" in ours[1], f"{sorted(ours[1])}")
         check((ours[1]["batch_normalization/moving_mean"] == half[1]["batch_normalization/moving_mean"]).all(),
               "moving_mean")
@@ -159,10 +176,14 @@ def a_batch_may_be_smaller_than_the_replicas(weft):
     for batch, records in (1, 20), (3, 20), (5, 33):
         whole = run_of(weft, ONE, "local", batch=batch, records=records)
         check_close(run_of(weft, four, batch=batch, records=records), whole, f"{batch}, {records}")
+    for more in "", ", gradient_accumulation_steps: 3": # the last step has one record, or four
+        kinds = dict(optimizer="{sgd: {learning_rate: 0.05%s}}" % more, batch=3, records=22)
+        check_close(run_of(weft, GPUS, **kinds), run_of(weft, GPU, "local", **kinds), f"of GPUs{more}")
 
 
 def steps_with_bad_gradients_are_left_out_or_named(weft):
-    for devices, at in (TWO, 3), (TWO, 29):  # of the first replica's share of batch 5, and the second's
+    # of the first replica's share of batch 5, and the second's
+    for devices, at in (TWO, 3), (TWO, 29), (GPUS, 3), (GPUS, 29):
         with make(weft, devices, more="on_nan: skip\n") as c:
             spoil(c, 5 * BATCH + at)
             c.must("up")
@@ -187,11 +208,11 @@ def spoil(c, record):
 
 def a_job_goes_on_under_another_strategy(weft):
     """From checkpoints of replicas to one device, to a ps, and back."""
-    ways = ("mirrored", TWO, 0), ("local", ONE, 0), ("parameter_server", ONE, 1)
+    ways = ("mirrored", TWO, 0), ("mirrored", GPUS, 0), ("local", ONE, 0), ("parameter_server", ONE, 1)
     whole = run_of(weft, ONE, "local", optimizer=ADAM)
     for first in ways:
         for then in ways:
-            if (first[0] == "mirrored") == (then[0] == "mirrored"):
+            if first is then or "mirrored" not in (first[0], then[0]):
                 continue
             with make(weft, first[1], first[0], ps=first[2], epochs=1, optimizer=ADAM) as c:
                 c.must("train", "job.yaml")
@@ -210,17 +231,18 @@ def move(c, then):
 
 
 def a_worker_that_dies_takes_the_job_back(weft):
-    kinds = dict(epochs=20, layers=NORM + DROP)
-    whole = run_of(weft, **kinds)
-    with make(weft, **kinds) as c:
-        c.must("up")
-        c.must("submit", "job.yaml")
-        until(lambda: len(c.checkpoints("mirrored")) > 1 and len(losses(c)) > STEPS // 2, "some checkpoints")
-        c.kill("worker/0")
-        c.until_job("mirrored", lambda j: j["state"] == "done", "the end of the job")
-        after, ends = values(c, 2), saved_weights(c, "mirrored")
-        check(0 < len(after) < 10 * STEPS and (after == whole[0][-len(after):]).all(), "other losses")
-        check(all((ends[k] == whole[1][k]).all() for k in ends), "other weights")
+    for devices, epochs in (TWO, 20), (GPUS, 4):
+        kinds = dict(devices=devices, epochs=epochs, layers=NORM + DROP)
+        whole = run_of(weft, **kinds)
+        with make(weft, **kinds) as c:
+            c.must("up")
+            c.must("submit", "job.yaml")
+            until(lambda: len(c.checkpoints("mirrored")) > 1 and len(losses(c)) > STEPS // 2, "some checkpoints")
+            c.kill("worker/0")
+            c.until_job("mirrored", lambda j: j["state"] == "done", "the end of the job")
+            after, ends = values(c, 2), saved_weights(c, "mirrored")
+            check(0 < len(after) < len(whole[0]) and (after == whole[0][-len(after):]).all(), "other losses")
+            check(all((ends[k] == whole[1][k]).all() for k in ends), "other weights")
 
 
 def one_device_trains_as_local_does_and_says_so(weft):
@@ -255,12 +277,17 @@ def what_cannot_be_mirrored_is_said(weft):
         said(c, 2, r'cluster\.yaml:\d+: unknown device "tpu:1"; known: cpu')
     with make(weft, ["cpu:0", '"cuda:0"']) as c:
         said(c, 1, r"strategy mirrored takes devices of one kind, and this worker has cpu and cuda:0; list either")
+    with make(weft, GPUS, wrong="fail=nccl_new error=40000") as c:
+        said(c, 1, r"cuda:0 and cuda:1: gradients of several GPUs are added up by NCCL, and libnccl\.so\.2 is "
+                   r"missing; install NCCL 2 for CUDA 13; ")
+    with make(weft, ["cuda:0", "cuda:2"]) as c:
+        said(c, 1, r"cuda:2: this host has 2 GPUs; GPUs are numbered from 0")
     with make(weft) as c:
         c.write("job.yaml", c.read("job.yaml").replace("units: 10", "units: 10, device: cpu"))
         said(c, 1, r'"dense_1\S*" is for the device cpu, and strategy mirrored has each layer on every device; ')
 
 
-main([two_replicas_have_the_losses_of_one_device, the_same_job_has_the_same_bits,
+main([two_replicas_have_the_losses_of_one_device, two_gpus_have_the_losses_of_one, the_same_job_has_the_same_bits,
       batches_are_normalised_by_each_replica, replicas_draw_other_random_numbers,
       a_batch_may_be_smaller_than_the_replicas, steps_with_bad_gradients_are_left_out_or_named,
       a_job_goes_on_under_another_strategy, a_worker_that_dies_takes_the_job_back,

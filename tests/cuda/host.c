@@ -11,6 +11,7 @@
 #include "tests/cuda/host_compile.h"
 #include "tests/cuda/host_dnn.h"
 #include "tests/cuda/host_memory.h"
+#include "tests/cuda/host_nccl.h"
 #include "tests/cuda/host_work.h"
 
 #include <pthread.h>
@@ -451,6 +452,22 @@ int host_enqueue(wf_cuda_stream *s, const work *like, size_t args, int error)
     return error ? error : w ? 0 : WF_CUDA_NO_MEMORY;
 }
 
+int host_enqueue_behind(wf_cuda_stream *s, const work *like, const void *args, size_t bytes)
+{
+    work *w = malloc(sizeof *w + bytes);
+    int uses = used;
+
+    if (!w)
+        return WF_CUDA_NO_MEMORY;
+    *w = *like;
+    if (bytes)
+        memcpy(w->args, args, bytes);
+    used = s->device;
+    append(s, w);
+    used = uses;
+    return 0;
+}
+
 static int host_stream_after(wf_cuda_stream *s, wf_cuda_event *e)
 {
     int error = host_begin("stream_after");
@@ -805,6 +822,43 @@ static int library_free(wf_cuda_library *l)
     return host_end(host_library_free(l));
 }
 
+/* Those of host_nccl.c. */
+static int nccl_new(wf_cuda_comm *out[], int n, const int devices[])
+{
+    int error = host_begin("nccl_new");
+
+    return host_end(error ? error : host_nccl_new(out, n, devices));
+}
+
+static int nccl_free(wf_cuda_comm *comm)
+{
+    (void)host_begin("nccl_free");
+    return host_end(host_nccl_free(comm));
+}
+
+static int nccl_begin(void)
+{
+    int error = host_begin("nccl_begin");
+
+    return host_end(error ? error : host_nccl_begin());
+}
+
+static int nccl_end(void)
+{
+    int error = host_begin("nccl_end"), ended = host_nccl_end();
+
+    return host_end(error ? error : ended);
+}
+
+static int nccl_sum(const float *from, float *to, size_t n, wf_cuda_comm *comm, wf_cuda_stream *s)
+{
+    int error = host_begin("nccl_sum");
+
+    if (error)
+        host_nccl_drop();
+    return host_end(error ? error : host_nccl_sum(from, to, n, comm, s));
+}
+
 const wf_cuda_calls wf_cuda_host = {
     .count = host_count,
     .properties = host_properties,
@@ -865,6 +919,11 @@ const wf_cuda_calls wf_cuda_host = {
     .replay_new = host_replay_new,
     .replay_free = host_replay_free,
     .replay = host_replay,
+    .nccl_new = nccl_new,
+    .nccl_free = nccl_free,
+    .nccl_begin = nccl_begin,
+    .nccl_end = nccl_end,
+    .nccl_sum = nccl_sum,
 };
 
 cuda_host_counts cuda_host_count(void)
@@ -872,7 +931,9 @@ cuda_host_counts cuda_host_count(void)
     cuda_host_counts c = host_counts;
 
     c.held = host_memory_held();
-    c.objects += host_blas_objects() + host_dnn_objects() + host_compile_objects();
+    c.objects +=
+        host_blas_objects() + host_dnn_objects() + host_compile_objects() + host_nccl_objects();
+    c.sums = host_nccl_sums();
     c.dnn_asked = host_dnn_asked();
     c.dnn_executed = host_dnn_executed();
     c.compilations = host_compile_count();
@@ -886,7 +947,13 @@ void cuda_host_keep_code(void)
 
 const wf_device *cuda_host_device(void)
 {
-    static wf_cuda_gpu *gpu;
+    return cuda_host_gpu(0);
+}
+
+const wf_device *cuda_host_gpu(int index)
+{
+    static wf_cuda_gpu *gpus[2];
+    wf_cuda_gpu *gpu = gpus[index];
     const char *cudnn = getenv("WEFT_TEST_CUDNN");
     wf_err err;
 
@@ -895,10 +962,11 @@ const wf_device *cuda_host_device(void)
     if (cudnn && strcmp(cudnn, "missing") == 0)
         cuda_host_dnn(CUDA_HOST_DNN_MISSING);
     cuda_host_keep_code();
-    if (wf_cuda_open(&wf_cuda_host, "cuda-host", 0, &gpu, &err) != WF_OK ||
+    if (wf_cuda_open(&wf_cuda_host, "cuda-host", index, &gpu, &err) != WF_OK ||
         wf_device_add(&gpu->rows, &err) != WF_OK) {
         fprintf(stderr, "%s\n", err.what);
         exit(2);
     }
+    gpus[index] = gpu;
     return &gpu->base;
 }

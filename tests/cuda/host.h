@@ -50,13 +50,16 @@ void cuda_host_dnn(cuda_host_dnn_state state);
  * where: a user's folder is not for it. Before other threads start. */
 void cuda_host_keep_code(void);
 
-/* The device "cuda-host:0", which wf_device_find knows after the first call. */
+/* The device "cuda-host:0", which wf_device_find knows after the first call; and that of number 0
+ * or 1. */
 const wf_device *cuda_host_device(void);
+const wf_device *cuda_host_gpu(int index);
 
 typedef struct cuda_host_counts {
     size_t held; /* bytes of memory */
     size_t streams, events;
-    size_t objects;                 /* of cuBLASLt, cuDNN and NVRTC */
+    size_t objects;                 /* of cuBLASLt, cuDNN, NVRTC and NCCL */
+    size_t sums;                    /* so far: of NCCL */
     size_t dnn_asked, dnn_executed; /* so far: heuristics, and plans */
     size_t compilations;            /* so far: programs that were given to the compiler */
     size_t queued;                  /* so far: allocations of the host for work that was queued */

@@ -75,6 +75,8 @@ int host_outside_captures(int error);
 
 /* Queues a copy of `like`, with room for arguments behind it; or nothing, if there is an error. */
 int host_enqueue(wf_cuda_stream *s, const work *like, size_t args, int error);
+/* Queues it as a library does, whichever GPU the thread uses, with a copy of `args` behind it. */
+int host_enqueue_behind(wf_cuda_stream *s, const work *like, const void *args, size_t bytes);
 /* The work of some stream that may run; false: none may. */
 bool host_run_some(void);
 void host_free_work(work *w);

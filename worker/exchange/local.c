@@ -197,10 +197,13 @@ static wf_status check_slices(const wf_local *l, wf_err *err)
     return WF_OK;
 }
 
-static wf_status begin(wf_local *l, wf_err *err)
+wf_status wf_local_init(wf_local *l, const wf_exchange_ops *ops, const wf_exchange_conf *conf,
+                        wf_err *err)
 {
-    const Weft__Start *s = l->conf.start;
+    const Weft__Start *s = conf->start;
 
+    l->base.ops = ops;
+    l->conf = *conf;
     WF_TRY(choose_rule(l, err));
     l->variables = calloc(s->n_variables + 1, sizeof *l->variables);
     l->updated = calloc(s->n_variables + 1, sizeof(*l->updated));
@@ -213,10 +216,8 @@ static wf_status begin(wf_local *l, wf_err *err)
     return wf_local_load(l, err);
 }
 
-static void local_free(wf_exchange *x)
+void wf_local_close(wf_local *l)
 {
-    wf_local *l = (wf_local *)x;
-
     wf_local_device_close(l);
     for (size_t i = 0; l->variables && i < l->conf.start->n_variables; i++) {
         wf_buf_unref(&l->variables[i].weights);
@@ -226,10 +227,15 @@ static void local_free(wf_exchange *x)
     }
     free(l->variables);
     free(l->updated);
-    free(l);
 }
 
-static const wf_exchange_ops local_ops = {
+static void local_free(wf_exchange *x)
+{
+    wf_local_close((wf_local *)x);
+    free(x);
+}
+
+const wf_exchange_ops wf_local_ops = {
     .free = local_free,
     .want = want,
     .ready = ready,
@@ -250,10 +256,8 @@ wf_status wf_local_open(const wf_exchange_conf *conf, wf_exchange **out, wf_err 
 
     if (!l)
         return wf_fail_nomem(err, sizeof *l);
-    l->base.ops = &local_ops;
-    l->conf = *conf;
     *out = &l->base;
-    rc = begin(l, err);
+    rc = wf_local_init(l, &wf_local_ops, conf, err);
     if (rc != WF_OK)
         wf_exchange_free(out);
     return rc;

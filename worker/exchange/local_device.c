@@ -33,16 +33,17 @@ const wf_device *wf_local_home(const Weft__Start *start, const wf_device *device
 
 /* Weights; of what is trained or averaged also the gradient, and that of one of several batches;
  * and slots. */
-static uint32_t count_arrays(const Weft__Variable *v, const wf_opt *opt)
+static uint32_t count_arrays(const Weft__Variable *v, const wf_opt *opt, bool mirrors)
 {
-    uint32_t several = opt->shared[WF_OPT_ACCUMULATION] > 1;
+    uint32_t several = mirrors || opt->shared[WF_OPT_ACCUMULATION] > 1;
 
     if (v->kind == WF_KIND_TRAINABLE)
         return 2 + several + wf_opt_n_slots(opt);
     return v->kind == WF_KIND_STATISTIC ? 2 + several : 1;
 }
 
-/* A size that is none is told when the exchange is opened. */
+/* A size that is none is told when the exchange is opened. Where replicas add up their gradients, a
+ * batch has its own. */
 size_t wf_local_device_bytes(const Weft__Start *start, const wf_device *device)
 {
     size_t all = 0, bytes;
@@ -56,7 +57,8 @@ size_t wf_local_device_bytes(const Weft__Start *start, const wf_device *device)
 
         if (wf_local_home(start, device, i)->is_host || v->n_dims > WF_MAX_RANK ||
             !wf_dims_elems((uint32_t)v->n_dims, v->dims, &n) ||
-            !wf_mul_size((size_t)n, count_arrays(v, &opt) * sizeof(float), &bytes))
+            !wf_mul_size((size_t)n,
+                         count_arrays(v, &opt, wf_exchange_mirrors(start)) * sizeof(float), &bytes))
             continue;
         all = bytes <= SIZE_MAX - all ? all + bytes : SIZE_MAX;
     }

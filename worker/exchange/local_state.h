@@ -4,6 +4,7 @@
  *   local.c         weights, gradients and updates
  *   local_device.c  those of variables that live on a device
  *   local_file.c    values from files, and the file of a checkpoint
+ *   mirrored.c      a copy of them on each of several devices
  */
 #ifndef WF_WORKER_EXCHANGE_LOCAL_STATE_H
 #define WF_WORKER_EXCHANGE_LOCAL_STATE_H
@@ -63,8 +64,15 @@ static inline uint32_t wf_local_n_slots(const wf_local *l, const wf_local_variab
     return wf_local_is_trainable(v) ? wf_opt_n_slots(&l->opt) : 0;
 }
 
-/* local.c: the exchange of variables of this process (wf_exchange_kind.open). */
+/* local.c: what an exchange of variables of this process does. */
+extern const wf_exchange_ops wf_local_ops;
+/* Opens one (wf_exchange_kind.open). */
 WF_MUST_USE wf_status wf_local_open(const wf_exchange_conf *conf, wf_exchange **out, wf_err *err);
+/* The same in memory of the caller's that is all zero, with operations of its own. Close it after
+ * an error as well. */
+WF_MUST_USE wf_status wf_local_init(wf_local *l, const wf_exchange_ops *ops,
+                                    const wf_exchange_conf *conf, wf_err *err);
+void wf_local_close(wf_local *l);
 
 /* local_device.c: whose memory a variable is (wf_exchange_home). */
 const wf_device *wf_local_home(const Weft__Start *start, const wf_device *device,

@@ -67,6 +67,8 @@ static int real_memory_left(size_t *left, size_t *all)
 
 static const char *real_error_string(int error)
 {
+    if (error >= WF_CUDA_OF_NCCL)
+        return wf_cuda_real_nccl_error_string(error);
     if (error >= WF_CUDA_OF_NVRTC)
         return wf_cuda_nvrtc_error_string(error);
     if (error >= WF_CUDA_OF_DNN)
@@ -370,6 +372,11 @@ const wf_cuda_calls wf_cuda_real = {
     .layout_free = real_layout_free,
     .choose = real_choose,
     .multiply = real_multiply,
+    .nccl_new = wf_cuda_real_nccl_new,
+    .nccl_free = wf_cuda_real_nccl_free,
+    .nccl_begin = wf_cuda_real_nccl_begin,
+    .nccl_end = wf_cuda_real_nccl_end,
+    .nccl_sum = wf_cuda_real_nccl_sum,
     .dnn_new = wf_cuda_real_dnn_new,
     .dnn_free = wf_cuda_real_dnn_free,
     .dnn_stream = wf_cuda_real_dnn_stream,

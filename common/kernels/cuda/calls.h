@@ -104,6 +104,15 @@ enum {
     WF_CUDA_NO_NVRTC = 29999  /* weft's own: the library is not found, or lacks a function */
 };
 
+/* ---- NCCL (its documentation, 2.28) ---- */
+
+typedef struct wf_cuda_comm wf_cuda_comm; /* ncclComm_t: one GPU's part in a group */
+
+enum {
+    WF_CUDA_OF_NCCL = 40000, /* its errors are these and its own number */
+    WF_CUDA_NO_NCCL = WF_CUDA_OF_NCCL
+};
+
 typedef struct wf_cuda_calls {
     int (*count)(int *n);
     int (*properties)(int device, wf_cuda_properties *out);
@@ -187,6 +196,15 @@ typedef struct wf_cuda_calls {
     int (*replay_new)(wf_cuda_replayed **out, wf_cuda_graph *g);
     int (*replay_free)(wf_cuda_replayed *r);
     int (*replay)(wf_cuda_replayed *r, wf_cuda_stream *s);
+
+    /* Groups of GPUs, all driven by one thread (ncclCommInitAll). NULL: this table joins none.
+     * WF_CUDA_NO_NCCL: there is no NCCL. */
+    int (*nccl_new)(wf_cuda_comm *out[], int n, const int devices[]);
+    int (*nccl_free)(wf_cuda_comm *comm);
+    int (*nccl_begin)(void); /* ncclGroupStart */
+    int (*nccl_end)(void);   /* ncclGroupEnd */
+    /* ncclAllReduce of float32; `to` may be `from`. */
+    int (*nccl_sum)(const float *from, float *to, size_t n, wf_cuda_comm *comm, wf_cuda_stream *s);
 } wf_cuda_calls;
 
 extern const wf_cuda_calls wf_cuda_real;

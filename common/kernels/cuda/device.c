@@ -408,7 +408,8 @@ wf_status wf_cuda_open(const wf_cuda_calls *calls, const char *kind, int index, 
     g->rows = (wf_device_rows){.device = &g->base,
                                .files = wf_cuda_files,
                                .n_files = wf_cuda_n_files,
-                               .updates = &wf_cuda_updates};
+                               .updates = &wf_cuda_updates,
+                               .groups = &wf_cuda_groups};
     rc = wf_cuda_compiled_new(calls, index, g->name, &has, &g->compiled, err);
     error = rc == WF_OK ? calls->use(index) : 0;
     if (rc == WF_OK && error == 0)

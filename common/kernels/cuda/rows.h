@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cuda/rows.h - the kernels of all files that meson.build names, and what is done to
- * variables (update.h). */
+ * variables (update.h) and between GPUs (group.h). */
 #ifndef WF_KERNELS_CUDA_ROWS_H
 #define WF_KERNELS_CUDA_ROWS_H
 
@@ -14,5 +14,6 @@ wf_clip_fn wf_cuda_clip;       /* train/clip.cu */
 wf_finite_fn wf_cuda_finite;   /* train/finite.cu */
 wf_sum_fn wf_cuda_sum;         /* train/sum.cu */
 extern const wf_device_updates wf_cuda_updates;
+extern const wf_device_groups wf_cuda_groups; /* group.c */
 
 #endif
