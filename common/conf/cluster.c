@@ -30,7 +30,8 @@ static wf_status check_device(wf_conf_reader *r, const wf_tree *node, const char
     if (meaning && wf_device_is_gpu(meaning, &index))
         return wf_read_fail(r, node, err, WF_USAGE, "write cuda:0 for the first GPU of the host",
                             "unknown device \"%.64s\"", name);
-    return wf_read_fail(r, node, err, WF_USAGE, "known: cpu, and GPUs as cuda:0, cuda:1 and so on",
+    return wf_read_fail(r, node, err, WF_USAGE,
+                        "known: cpu, or cpu:0, cpu:1 and so on; and GPUs as cuda:0, cuda:1",
                         "unknown device \"%.64s\"", name);
 }
 

@@ -22,7 +22,8 @@ static const char *const plain_keys[] = {"epochs",
                                          "codec",
                                          "codec.push",
                                          "codec.pull",
-                                         "codec.ratio"};
+                                         "codec.ratio",
+                                         "strategy"};
 
 /* ---- the text ---- */
 
@@ -47,11 +48,11 @@ static wf_status check_change(const char *change, size_t n_key, bool under_way, 
     const char *value = change + n_key + 1;
 
     if (under_way && !may_change(change, n_key))
-        return wf_fail(
-            err, WF_USAGE,
-            "epochs, steps, batch, checkpoint.every_steps, checkpoint.every_seconds, "
-            "checkpoint.keep, codec, optimizer.OPTION and callbacks.NAME.OPTION may change",
-            "\"%.*s\" cannot change on the way", (int)WF_MIN(n_key, (size_t)64), change);
+        return wf_fail(err, WF_USAGE,
+                       "epochs, steps, batch, checkpoint.every_steps, checkpoint.every_seconds, "
+                       "checkpoint.keep, codec, strategy, optimizer.OPTION and "
+                       "callbacks.NAME.OPTION may change",
+                       "\"%.*s\" cannot change on the way", (int)WF_MIN(n_key, (size_t)64), change);
     if (strspn(change, "abcdefghijklmnopqrstuvwxyz0123456789_.") != n_key || !value[0] ||
         strlen(value) > 64 ||
         strspn(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-/") !=

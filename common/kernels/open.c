@@ -89,7 +89,8 @@ static wf_status look_up(const char *name, const char *function, const wf_device
     if (wf_device_find(wf_device_is_cpu(name) ? wf_cpu.name : name, out, err) == WF_OK)
         return WF_OK;
     if (!wf_device_is_gpu(name, &index))
-        return wf_fail(err, WF_NOTFOUND, "known: cpu, and GPUs as cuda:0, cuda:1 and so on",
+        return wf_fail(err, WF_NOTFOUND,
+                       "known: cpu, or cpu:0, cpu:1 and so on; and GPUs as cuda:0, cuda:1",
                        "unknown device \"%.64s\"", name);
     WF_TRY(find_in_plugin(name, function, &device, err));
     WF_TRY(device(index, &rows, err));

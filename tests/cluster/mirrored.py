@@ -224,6 +224,22 @@ def a_job_goes_on_under_another_strategy(weft):
                       f"{first[0]} to {then[0]}: {len(got)} losses, {np.abs(got / whole[0] - 1).max()}")
 
 
+def a_strategy_is_set_on_the_way(weft):
+    """Without a change of the job file; a wrong one ends nothing for good."""
+    whole = run_of(weft, ONE, "local", optimizer=ADAM)
+    with make(weft, TWO, "local", epochs=1, optimizer=ADAM) as c:
+        c.must("train", "job.yaml")
+        check("worker.replicas" not in log_of(c), log_of(c))
+        for wrong, why in ("mirorred", "there is no strategy \"mirorred\""), ("parameter_server", "at least 1 ps"):
+            check(why in c.must("recover", "mirrored", "--set", f"strategy={wrong}", code=1).err, wrong)
+        c.must("recover", "mirrored", "--set", "strategy=mirrored", "--set", f"epochs={EPOCHS}")
+        check("worker.replicas n=2" in log_of(c), log_of(c))
+        got = values(c)
+        check(len(got) == STEPS // EPOCHS, f"{len(got)} losses of the first epoch")
+        last = [v for g in range(2, 6) for v in values(c, g)]
+        check(np.allclose(np.concatenate([got, last]), whole[0], rtol=1e-4), f"{got[-3:]} {last[:3]} {whole[0][-3:]}")
+
+
 def move(c, then):
     """To another strategy, on a cluster that has what it needs."""
     write_devices(c, then[1], ps=then[2])
@@ -291,4 +307,4 @@ main([two_replicas_have_the_losses_of_one_device, two_gpus_have_the_losses_of_on
       batches_are_normalised_by_each_replica, replicas_draw_other_random_numbers,
       a_batch_may_be_smaller_than_the_replicas, steps_with_bad_gradients_are_left_out_or_named,
       a_job_goes_on_under_another_strategy, a_worker_that_dies_takes_the_job_back,
-      one_device_trains_as_local_does_and_says_so, what_cannot_be_mirrored_is_said])
+      a_strategy_is_set_on_the_way, one_device_trains_as_local_does_and_says_so, what_cannot_be_mirrored_is_said])

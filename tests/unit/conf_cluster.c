@@ -123,9 +123,11 @@ static const bad_text bad[] = {
     {HEAD "ps: [{address: tcp://127.0.0.1:2, devices: [gpu]}]\n", WF_USAGE,
      "*unknown device \"gpu\"; write cuda:0 for the first GPU of the host"},
     {HEAD "ps: [{address: tcp://127.0.0.1:2, devices: [\"cuda:00\"]}]\n", WF_USAGE,
-     "*unknown device \"cuda:00\"; known: cpu, and GPUs as cuda:0, cuda:1 and so on"},
+     "*unknown device \"cuda:00\"; known: cpu, or cpu:0, cpu:1 and so on; and GPUs as cuda:0, "
+     "cuda:1"},
     {HEAD "ps: [{address: tcp://127.0.0.1:2, devices: [cpu:x]}]\n", WF_USAGE,
-     "*unknown device \"cpu:x\"; known: cpu, and GPUs as cuda:0, cuda:1 and so on"},
+     "*unknown device \"cpu:x\"; known: cpu, or cpu:0, cpu:1 and so on; and GPUs as cuda:0, "
+     "cuda:1"},
     {HEAD "ps: [{address: tcp://127.0.0.1:2, devices: [cpu:1, cpu:1]}]\n", WF_USAGE,
      "*the device \"cpu:1\" is there twice"},
     {HEAD "ps: [{address: tcp://127.0.0.1:2, devices: [cpu, \"cuda:0\"]}]\n", WF_USAGE,
