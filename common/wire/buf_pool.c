@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAGE = 4 << 10, LEAST_LOG = 12, MOST_LOG = 30, CLASSES = MOST_LOG + 1 };
+enum { PAGE = 4 << 10, LARGE = 4 << 20, LEAST_LOG = 12, MOST_LOG = 30, CLASSES = MOST_LOG + 1 };
 
 typedef struct block {
     wf_buf_pool *pool;
@@ -115,8 +115,8 @@ static block *new_block(wf_buf_pool *p, uint32_t log)
     block *b = malloc(sizeof *b);
     void *data = NULL;
 
-    if (b) /* a page is pinned for one block alone */
-        data = wf_pins(bytes) ? aligned_alloc(PAGE, bytes) : wf_pages_alloc(bytes);
+    if (b) /* a page is pinned for one block alone; large ones have whole pages in any case */
+        data = wf_pins(bytes) && bytes < LARGE ? aligned_alloc(PAGE, bytes) : wf_pages_alloc(bytes);
     if (!data) {
         free(b);
         return NULL;
