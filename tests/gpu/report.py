@@ -81,14 +81,16 @@ def table(report):
 
 
 def trained(report):
-    """The same of whole jobs, with their optimizer."""
+    """The same of whole jobs, with their optimizer; beside them the plan, which is all that the GPU computes of a
+    step with a ps: it waits for the rest."""
     columns = {(kind, r.get("way") or r["how"]): None for kind in ("training", "trained_peer") for r in report.of(kind)}
     if not report.of("training"):
         return []
-    lines = ["", f"{'ms a step':16s}" + "".join(f"{('weft, ' if kind == 'training' else '') + what:>17s}"
+    lines = ["", f"{'ms a step':16s}{'the plan':>10s}" + "".join(f"{('weft, ' if kind == 'training' else '') + what:>17s}"
                                                 for kind, what in columns)]
     for network in dict.fromkeys(r["network"] for r in report.of("training")):
         ms = [next((r["ms_per_step"] for r in report.of(kind) if r["network"] == network and "ms_per_step" in r and
                     what in (r.get("way"), r.get("how"))), None) for kind, what in columns]
-        lines.append(f"{network:16s}" + "".join(f"{x:17.3f}" if x else f"{'-':>17s}" for x in ms))
+        plan = next((r.get("ms_per_step") for r in report.of("bench", network)), None)
+        lines.append(f"{network:16s}" + (f"{plan:10.3f}" if plan else f"{'-':>10s}") + "".join(f"{x:17.3f}" if x else f"{'-':>17s}" for x in ms))
     return lines
