@@ -92,11 +92,8 @@ static wf_status begin_gradients(wf_trainer *t, const Weft__Start *start, wf_err
     wf_opt opt;
     wf_status rc;
 
-    t->late = calloc(start->n_variables + 1, sizeof *t->late);
-    if (!rows || !t->late) {
-        free(rows);
+    if (!rows)
         return wf_fail_nomem(err, start->n_variables * sizeof *rows);
-    }
     for (uint32_t i = 0; i < start->n_variables; i++) {
         const Weft__Variable *v = start->variables[i];
 

@@ -43,7 +43,8 @@ struct wf_trainer {
     struct late_gradient {
         uint32_t output;
         wf_device_event *done;
-    } * late; /* [variables]: of the run in hand, those that a GPU copies, in the order of that */
+    } * late; /* [train.n_outputs], made by the first step: of the run in hand, those that a GPU
+               * copies, in the order of that */
     uint32_t n_late;
     struct batch_ahead {
         uint32_t step;         /* 0: none */

@@ -307,10 +307,19 @@ static wf_status take_gradients(wf_trainer *t, wf_err *err)
     return WF_OK;
 }
 
+/* Room for each output of a plan, once: a graph from the wire may name a variable twice. */
+static wf_status make_late(wf_trainer *t, wf_err *err)
+{
+    if (!t->late)
+        t->late = calloc(t->train.n_outputs + (size_t)1, sizeof *t->late);
+    return t->late ? WF_OK : wf_fail_nomem(err, t->train.n_outputs * sizeof *t->late);
+}
+
 static wf_status run_step(wf_trainer *t, wf_err *err)
 {
     wf_replicas *all = &t->replicas;
 
+    WF_TRY(make_late(t, err));
     for (uint32_t i = 0; i < all->n; i++) {
         if (all->of[i].apart)
             wf_apart_begin(all->of[i].apart);
