@@ -12,6 +12,7 @@
 #include "tests/cuda/host_dnn.h"
 #include "tests/cuda/host_memory.h"
 #include "tests/cuda/host_nccl.h"
+#include "tests/cuda/host_pinned.h"
 #include "tests/cuda/host_work.h"
 
 #include <pthread.h>
@@ -23,7 +24,6 @@
 
 enum {
     MOST_STREAMS = 64,
-    MOST_PINNED = 1 << 14,
     PAGE = 4096,
     BAD_VALUE = 1,
     NOT_PINNED = 713,
@@ -308,49 +308,6 @@ static int host_free(void *data)
     return host_end(error);
 }
 
-/* ---- memory of the host that is pinned ---- */
-
-static struct range {
-    const unsigned char *at;
-    size_t bytes;
-} pinned[MOST_PINNED];
-static unsigned n_pinned;
-
-static bool is_pinned(const void *data, size_t bytes)
-{
-    const unsigned char *at = data;
-
-    for (unsigned i = 0; i < n_pinned; i++)
-        if (at >= pinned[i].at && at - pinned[i].at <= (ptrdiff_t)pinned[i].bytes &&
-            bytes <= pinned[i].bytes - (size_t)(at - pinned[i].at))
-            return true;
-    return false;
-}
-
-/* Memory that was given back without a word would be pinned twice when it is used again. */
-static void add_pinned(const void *data, size_t bytes)
-{
-    const unsigned char *at = data;
-
-    for (unsigned i = 0; i < n_pinned; i++)
-        if (at < pinned[i].at + pinned[i].bytes && pinned[i].at < at + bytes) {
-            fprintf(stderr, "%zu bytes of the host at %p are pinned already\n", bytes, data);
-            abort();
-        }
-    wf_assert(n_pinned < MOST_PINNED);
-    pinned[n_pinned++] = (struct range){at, bytes};
-}
-
-static bool drop_pinned(const void *at)
-{
-    for (unsigned i = 0; i < n_pinned; i++)
-        if (pinned[i].at == at) {
-            pinned[i] = pinned[--n_pinned];
-            return true;
-        }
-    return false;
-}
-
 static int host_pin(void *at, size_t bytes)
 {
     int error = host_outside_captures(host_begin("pin"));
@@ -360,7 +317,7 @@ static int host_pin(void *at, size_t bytes)
         abort();
     }
     if (error == 0)
-        add_pinned(at, bytes);
+        host_pinned_add(at, bytes);
     host_counts.objects += error == 0;
     return host_end(error);
 }
@@ -369,7 +326,7 @@ static int host_unpin(void *at)
 {
     int error = host_begin("unpin");
 
-    if (error == 0 && !drop_pinned(at))
+    if (error == 0 && !host_pinned_drop(at))
         error = NOT_PINNED;
     host_counts.objects -= error == 0;
     return host_end(error);
@@ -381,7 +338,7 @@ static int host_alloc_seen(void **out, size_t bytes)
 
     *out = error ? NULL : aligned_alloc(PAGE, wf_align_up(bytes, (size_t)PAGE));
     if (*out)
-        add_pinned(*out, bytes);
+        host_pinned_add(*out, bytes);
     host_counts.objects += *out != NULL;
     return host_end(error ? error : *out ? 0 : WF_CUDA_NO_MEMORY);
 }
@@ -389,7 +346,7 @@ static int host_alloc_seen(void **out, size_t bytes)
 static int host_free_seen(void *data)
 {
     (void)host_begin("free_seen");
-    (void)drop_pinned(data);
+    (void)host_pinned_drop(data);
     free(data);
     host_counts.objects--;
     return host_end(0);
@@ -508,8 +465,8 @@ static int host_copy(void *to, const void *from, size_t bytes, wf_cuda_way way, 
                 from, to);
         abort();
     }
-    if (error == 0 && ((way == WF_CUDA_TO_DEVICE && !is_pinned(from, bytes)) ||
-                       (way == WF_CUDA_TO_HOST && !is_pinned(to, bytes))))
+    if (error == 0 && ((way == WF_CUDA_TO_DEVICE && !host_pinned_has(from, bytes)) ||
+                       (way == WF_CUDA_TO_HOST && !host_pinned_has(to, bytes))))
         host_counts.bytes_by_hand += bytes;
     host_counts.bytes_in += error == 0 && way == WF_CUDA_TO_DEVICE ? bytes : 0;
     host_counts.bytes_out += error == 0 && way == WF_CUDA_TO_HOST ? bytes : 0;
