@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """DeepFM with embeddings as tables on a cluster, beside PyTorch in one process, on the same cores.
 
-deepfm.py [--torch PYTHON --peers DIR] [--batches 512,4096] [--ids uniform,zipf] [--clusters 1+1,2+2] [--repeats 5]
-          [--rows 1000000] [--compute float32]
+deepfm.py [--torch PYTHON] [--tensorflow PYTHON] [--peers DIR] [--batches 512,4096] [--ids uniform,zipf] [--clusters 1+1,2+2] 
+          [--repeats 5] [--rows 1000000] [--compute float32]
 
 13 numbers and 26 ids of a record; --rows rows of 16 numbers and as many of one; a perceptron of
 400-400-400; Adagrad. --compute is of weft's workers alone: PyTorch computes in float32. weft's clusters of PS+WORKERS and DIR/ctr_torch.py (deepfm BATCH adagrad), run by
-PYTHON, which prints its rate, take turns, so that what else the machine does meets all alike. weft's
+PYTHON, which prints its rate, take turns, so that what else the machine does meets all alike. So do
+TensorFlow's parameter servers with uniform ids of 10^6 rows, in the clusters that weft has (DIR/tf_ps.py run PS WORKERS
+BATCH STEPS deepfm: the better of 1 and 10 steps per call). weft's
 rate is that of a job's epochs behind the first, by the times in its log: the start and the last
 checkpoint are not in it, as the start of PyTorch is not.
 Prints medians, least and most, the shares of the workers' time, and the ratios to PyTorch; ends with
@@ -24,7 +26,7 @@ import tempfile
 
 import numpy as np
 
-from parameter_servers import Cluster
+from parameter_servers import Cluster, check_tensorflow, run_tensorflow
 
 RECORDS, FIELDS, NUMBERS, EPOCHS = 122880, 26, 13, 3
 EXPONENT = 1.05
@@ -98,6 +100,8 @@ class Weft:
 
 
 class Torch:
+    name = "PyTorch, 1 process"
+
     def __init__(self, python, peers, folder, rows):
         with open(os.path.join(peers, "ctr_torch.py"), encoding="utf-8") as f:
             text = f.read()
@@ -106,7 +110,7 @@ class Torch:
         script = os.path.join(folder, "ctr_torch.py")
         with open(script, "w", encoding="utf-8") as f:
             f.write(text.replace(TORCH_ROWS, f"ROWS, DIM, N = {rows},"))
-        self.name, self.words = "PyTorch, 1 process", [python, script, "deepfm"]
+        self.words = [python, script, "deepfm"]
         self.env = dict(os.environ, PYTHONPATH=peers)
 
     def run(self, ids, batch):
@@ -119,25 +123,42 @@ class Torch:
         return float(found.group(1)), {}
 
 
+class TensorFlow:
+    def __init__(self, python, peers, text):
+        self.ps, self.workers = map(int, text.split("+"))
+        self.name, self.python, self.peers = f"TensorFlow {self.ps} ps + {self.workers} workers", python, peers
+
+    def run(self, _, batch):
+        cells = [run_tensorflow(self.python, self.peers, self.ps, self.workers, batch, steps, "deepfm")
+                 for steps in (1, 10)]
+        return max(float(c[3].split()[0]) for c in cells), {}
+
+
 def moment(ts):
     day, hours, minutes, seconds = re.search(r"(\d+)T(\d+):(\d+):([\d.]+)Z", ts).groups()
     return ((int(day) * 24 + int(hours)) * 60 + int(minutes)) * 60 + float(seconds)
 
 
+def ratio(rate, of):
+    return f"{rate / of:.2f}" if of else ""
+
+
 def report(sides, ids, batch, runs):
-    torch = statistics.median([r for r, _ in runs[-1]]) if isinstance(sides[-1], Torch) else None
+    rates = {side.name: [r for r, _ in of_side] for side, of_side in zip(sides, runs)}
+    median = {name: statistics.median(r) for name, r in rates.items()}
     for side, of_side in zip(sides, runs):
-        rates = [r for r, _ in of_side]
         spent = {k: sum(s[k] for _, s in of_side) for k in of_side[0][1]}
         shares = "  ".join(f"{k[:-2]} {100 * v / sum(spent.values()):.0f} %" for k, v in spent.items())
-        ratio = f"{statistics.median(rates) / torch:.2f}" if torch else ""
-        print(f"| {side.name} | {ids} | {batch} | {statistics.median(rates):.0f} ({min(rates):.0f}-{max(rates):.0f}) "
-              f"| {ratio} | {shares} |", flush=True)
+        of_torch = ratio(median[side.name], median.get(Torch.name))
+        of_tensorflow = ratio(median[side.name], median.get("TensorFlow" + side.name.removeprefix("weft")))
+        print(f"| {side.name} | {ids} | {batch} | {median[side.name]:.0f} ({min(rates[side.name]):.0f}-"
+              f"{max(rates[side.name]):.0f}) | {of_torch} | {of_tensorflow} | {shares} |", flush=True)
 
 
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--torch", help="a Python with torch and numpy")
+    p.add_argument("--tensorflow", help="a Python with tensorflow and tf_keras")
     p.add_argument("--peers", default=os.path.join(os.environ.get("WEFT_SHARED", ""), "peers"))
     p.add_argument("--batches", default="512,4096")
     p.add_argument("--ids", default="uniform,zipf")
@@ -146,13 +167,19 @@ def main():
     p.add_argument("--rows", type=int, default=1000000)
     p.add_argument("--compute", choices=["float32", "bfloat16"], default="float32")
     a = p.parse_args()
+    if a.tensorflow and (a.ids, a.rows) != ("uniform", 1000000):
+        raise SystemExit("deepfm.py: TensorFlow's side has uniform ids of 1000000 rows; give --ids uniform")
+    if a.tensorflow:
+        check_tensorflow(a.tensorflow, a.peers)
     print(f"load before: {os.getloadavg()[0]:.2f}")
-    print("| what | ids | batch | examples/s: median (min-max) | of PyTorch | workers' time |\n|---|---|---|---|---|---|")
+    print("| what | ids | batch | examples/s: median (min-max) | of PyTorch | of TensorFlow | workers' time |")
+    print("|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as data, contextlib.ExitStack() as stack:
         make_data(data, a.rows)
         sides = [Weft(text, data, a.rows, a.compute) for text in a.clusters.split(",")]
         for side in sides:
             stack.enter_context(side.cluster)
+        sides += [TensorFlow(a.tensorflow, a.peers, text) for text in a.clusters.split(",")] if a.tensorflow else []
         sides += [Torch(a.torch, a.peers, data, a.rows)] if a.torch else []
         for batch in map(int, a.batches.split(",")):
             for ids in a.ids.split(","):

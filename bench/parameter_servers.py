@@ -122,23 +122,26 @@ def measure_weft(ps, workers, threads, batch, repeats):
     return statistics.median(rates)
 
 
+def run_tensorflow(python, peers, ps, workers, batch, steps, *options):
+    """The cells of the row that tf_ps.py prints."""
+    words = [python, os.path.join(peers, "tf_ps.py"), "run", str(ps), str(workers), str(batch), str(steps), *options]
+    try:
+        done = subprocess.run(words, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=TENSORFLOW_S)
+    except subprocess.TimeoutExpired:
+        raise SystemExit("TensorFlow did not run: %s took over %d s" % (" ".join(words), TENSORFLOW_S)) from None
+    row = [l for l in done.stdout.splitlines() if l.startswith(("| mlp", "| deepfm"))]
+    if not row:
+        last = (done.stderr.strip() or done.stdout.strip() or "nothing was printed").splitlines()
+        raise SystemExit("TensorFlow did not run: %s ended with %d: %s" % (
+            " ".join(words), done.returncode, last[-1]))
+    return [c.strip() for c in row[0].strip("| ").split("|")]
+
+
 def measure_tensorflow(python, peers, ps, workers, batch):
     best = 0
     for steps in (20, 1):
-        words = [python, os.path.join(peers, "tf_ps.py"), "run", str(ps), str(workers), str(batch),
-                 str(steps)]
-        try:
-            done = subprocess.run(words, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                  timeout=TENSORFLOW_S)
-        except subprocess.TimeoutExpired:
-            raise SystemExit("parameter_servers.py: TensorFlow did not run: %s took over %d s" % (
-                " ".join(words), TENSORFLOW_S)) from None
-        row = [l for l in done.stdout.splitlines() if l.startswith("| mlp")]
-        if not row:
-            last = (done.stderr.strip() or done.stdout.strip() or "nothing was printed").splitlines()
-            raise SystemExit("parameter_servers.py: TensorFlow did not run: %s ended with %d: %s" % (
-                " ".join(words), done.returncode, last[-1]))
-        cells = [c.strip() for c in row[0].strip("| ").split("|")]
+        cells = run_tensorflow(python, peers, ps, workers, batch, steps)
         print("| tensorflow %d ps + %d workers, %d steps per call | %d | %s | | RSS MiB %s |" % (
             ps, workers, steps, batch, cells[3], cells[6]), flush=True)
         best = max(best, float(cells[3].split()[0]))
