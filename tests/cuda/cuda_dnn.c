@@ -3,6 +3,7 @@
  * what is asked once, what happens where it is missing, refuses or fails. */
 #include "common/base/cc.h"
 #include "common/exec/exec.h"
+#include "common/kernels/cuda/dnn/convolution.h"
 #include "common/kernels/cuda/dnn/way.h"
 #include "common/log/log.h"
 #include "tests/cuda/ending.h"
@@ -38,9 +39,9 @@ static int on_exit_of_test(void **state)
 }
 
 /* One image of N points, each times the one weight. */
-static wf_dnn_case a_case(void)
+static wf_dnn_conv a_case(void)
 {
-    return (wf_dnn_case){.pass = WF_CONV_FORWARD,
+    return (wf_dnn_conv){.pass = WF_CONV_FORWARD,
                          .dtype = WF_F32,
                          .batch = 1,
                          .groups = 1,
@@ -55,12 +56,13 @@ static wf_dnn_case a_case(void)
 }
 
 /* A way for it, or NULL; *workspace: what it wants. */
-static wf_dnn_way *way_of(const wf_dnn_case *c, size_t *workspace)
+static wf_dnn_way *way_of(const wf_dnn_conv *c, size_t *workspace)
 {
     wf_prep prep = {.device = &gpu->base};
     wf_dnn_way *w = NULL;
+    const wf_dnn_asked asked = wf_dnn_ask_conv(c);
 
-    assert_ok(wf_dnn_way_new(&prep, c, &w, &err), err);
+    assert_ok(wf_dnn_way_new(&prep, &asked, &w, &err), err);
     if (workspace)
         *workspace = prep.workspace_bytes;
     return w;
@@ -75,7 +77,7 @@ static size_t asked(void)
 
 static void equal_layers_ask_once(void **state)
 {
-    wf_dnn_case c = a_case();
+    wf_dnn_conv c = a_case();
     wf_dnn_way *first = way_of(&c, NULL), *second;
     size_t before = asked();
 
@@ -100,7 +102,7 @@ static void equal_layers_ask_once(void **state)
 /* A job whose shapes are ever new does not fill memory with choices; those in use are kept. */
 static void choices_that_nothing_uses_are_dropped(void **state)
 {
-    wf_dnn_case c = a_case(), kept = a_case();
+    wf_dnn_conv c = a_case(), kept = a_case();
     wf_dnn_way *w = way_of(&kept, NULL);
     size_t most = 0, before;
 
@@ -149,7 +151,7 @@ static void engines_keep_what_weft_promises(void **state)
     (void)state;
     for (uint64_t seed = 1; seed <= SEEDS; seed++)
         for (int allowed = 0; allowed < 3; allowed++) { /* nothing, TF32, bfloat16 */
-            wf_dnn_case c = a_case();
+            wf_dnn_conv c = a_case();
             size_t workspace;
             wf_dnn_way *w;
             float got;
@@ -176,7 +178,7 @@ static void engines_keep_what_weft_promises(void **state)
 
 static void a_host_may_have_none(void **state)
 {
-    wf_dnn_case c = a_case();
+    wf_dnn_conv c = a_case();
     size_t before = asked();
 
     (void)state;
@@ -189,7 +191,7 @@ static void a_host_may_have_none(void **state)
 
 static void a_refusal_is_remembered(void **state)
 {
-    wf_dnn_case c = a_case();
+    wf_dnn_conv c = a_case();
     size_t before = asked();
 
     (void)state;
@@ -207,7 +209,7 @@ static void a_failure_while_choosing_is_a_refusal(void **state)
 {
     static const char *const calls[] = {"dnn_make", "dnn_set", "dnn_get", "dnn_finish"};
     static const int errors[] = {WF_CUDA_DNN_REFUSES + 5, WF_CUDA_OF_DNN + 4003};
-    wf_dnn_case c = a_case();
+    wf_dnn_conv c = a_case();
     int refused = 0, chosen = 0;
 
     (void)state;
@@ -230,12 +232,13 @@ static void a_failure_while_choosing_is_a_refusal(void **state)
 static void a_gpu_that_fails_is_said_so(void **state)
 {
     wf_prep prep = {.device = &gpu->base};
-    wf_dnn_case c = a_case();
+    const wf_dnn_conv c = a_case();
+    const wf_dnn_asked asked = wf_dnn_ask_conv(&c);
     wf_dnn_way *w = NULL;
 
     (void)state;
     cuda_host_fail("use", 0, 719);
-    assert_int_equal(wf_dnn_way_new(&prep, &c, &w, &err), WF_BROKEN);
+    assert_int_equal(wf_dnn_way_new(&prep, &asked, &w, &err), WF_BROKEN);
     assert_says(err, "719");
     assert_null(w);
 }
@@ -245,7 +248,7 @@ static void an_execution_that_fails_is_said_so(void **state)
     static const char *const calls[] = {"dnn_make",   "dnn_set",     "dnn_finish",
                                         "dnn_stream", "dnn_execute", "use"};
     const void *tensors[WF_DNN_TENSORS] = {NULL};
-    wf_dnn_case c = a_case();
+    wf_dnn_conv c = a_case();
     size_t workspace;
     wf_dnn_way *w = way_of(&c, &workspace);
     wf_run run = {.device = &gpu->base};
@@ -302,7 +305,7 @@ static void refer_to_what_is_not_finished(void)
 
 static void miss_the_output(void)
 {
-    wf_dnn_case c = a_case();
+    wf_dnn_conv c = a_case();
 
     c.out[1]--;
     (void)way_of(&c, NULL);
@@ -312,7 +315,7 @@ static void take_other_memory(void)
 {
     _Alignas(64) float here[N];
     const void *tensors[WF_DNN_TENSORS] = {here, here, here, NULL};
-    wf_dnn_case c = a_case();
+    wf_dnn_conv c = a_case();
     size_t workspace;
     wf_dnn_way *w = way_of(&c, &workspace);
     wf_run run = {.device = &gpu->base};
@@ -324,14 +327,14 @@ static void take_other_memory(void)
 
 static void bring_no_workspace(void)
 {
-    const wf_dnn_case c = a_case();
+    const wf_dnn_conv c = a_case();
     const void *tensors[WF_DNN_TENSORS] = {NULL};
     wf_run run = {.device = &gpu->base};
     size_t workspace = 0;
     wf_dnn_way *w = NULL;
 
     (void)!wf_stream_new(&gpu->base, &run.stream, &err);
-    for (wf_dnn_case other = c; workspace == 0; other.batch++)
+    for (wf_dnn_conv other = c; workspace == 0; other.batch++)
         w = way_of(&other, &workspace);
     run.workspace = wf_device_alloc(&gpu->base, workspace / 2);
     (void)!wf_dnn_way_go(w, &run, tensors, &err);

@@ -7,6 +7,7 @@
 #include "common/base/cc.h"
 #include "common/kernels/cuda/calls_real.h"
 #include "common/kernels/cuda/dnn/choose.h"
+#include "common/kernels/cuda/dnn/convolution.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -74,7 +75,7 @@ static bool has_cudnn(void)
 }
 
 /* Windows of layers as models have them. */
-static const wf_dnn_case cases[] = {
+static const wf_dnn_conv cases[] = {
     /* 3 x 3 */
     {.batch = 32,
      .groups = 1,
@@ -156,15 +157,16 @@ static const wf_dnn_case cases[] = {
 };
 
 /* Whether an engine computes it; a failure of cuDNN is one of the test. */
-static bool is_chosen(const wf_dnn_case *c)
+static bool is_chosen(const wf_dnn_conv *c)
 {
     wf_dnn_graph g;
     wf_dnn_plan p = {0};
     bool chosen;
-    int error = wf_dnn_graph_build(&calls, NULL, c, &g);
+    const wf_dnn_asked asked = wf_dnn_ask_conv(c);
+    int error = asked.build(&calls, NULL, c, &g);
 
     if (error == 0)
-        error = wf_dnn_choose(&calls, NULL, &g, c, &p);
+        error = wf_dnn_choose(&calls, NULL, &g, asked.rounding, &p);
     if (error != 0 && !(error >= WF_CUDA_DNN_REFUSES && error < WF_CUDA_DNN_REFUSES + 1000))
         fail_msg("pass %d of %d channels: %s", (int)c->pass, (int)c->c,
                  wf_cuda_real_dnn_error_string(error));
@@ -181,7 +183,7 @@ static void cudnn_computes_what_models_have(void **state)
     for (size_t i = 0; i < WF_COUNT(cases); i++)
         for (int64_t pass = WF_CONV_FORWARD; pass <= WF_CONV_WEIGHTS; pass++)
             for (int allowed = 0; allowed < 3; allowed++) {
-                wf_dnn_case c = cases[i];
+                wf_dnn_conv c = cases[i];
 
                 c.pass = pass;
                 c.dtype = WF_F32;
@@ -200,7 +202,7 @@ static void a_bias_and_f64_are_described_as_it_wants_them(void **state)
     (void)state;
     for (size_t i = 0; i < WF_COUNT(cases); i++)
         for (int64_t pass = WF_CONV_FORWARD; pass <= WF_CONV_WEIGHTS; pass++) {
-            wf_dnn_case c = cases[i];
+            wf_dnn_conv c = cases[i];
 
             c.pass = pass;
             c.dtype = WF_F64;

@@ -26,15 +26,15 @@ static void unmake(const wf_cuda_calls *calls, wf_cuda_descriptor *d)
         (void)calls->dnn_unmake(d);
 }
 
-/* Whether an engine with that note computes f32 as the case allows. Without a note it rounds
+/* Whether an engine with that note computes f32 as is allowed. Without a note it rounds
  * nothing; tensor cores take f32 factors as TF32. */
-static bool may_round(const wf_dnn_case *c, int32_t note)
+static bool may_round(wf_dnn_rounding may, int32_t note)
 {
-    return (c->tf32 && note == WF_DNN_NOTE_TENSOR_CORE) ||
-           (c->bf16 && note != WF_DNN_NOTE_REDUCED_SUMS);
+    return (may.tf32 && note == WF_DNN_NOTE_TENSOR_CORE) ||
+           (may.bf16 && note != WF_DNN_NOTE_REDUCED_SUMS);
 }
 
-static bool may_take(const wf_dnn_case *c, const int32_t notes[], int64_t n)
+static bool may_take(wf_dnn_rounding may, const int32_t notes[], int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         switch (notes[i]) {
@@ -44,7 +44,7 @@ static bool may_take(const wf_dnn_case *c, const int32_t notes[], int64_t n)
         case WF_DNN_NOTE_DOWN_CONVERTS:
         case WF_DNN_NOTE_REDUCED_SUMS:
             /* Tensor cores multiply f64 as it is. */
-            if (c->dtype == WF_F32 && !may_round(c, notes[i]))
+            if (may.f32 && !may_round(may, notes[i]))
                 return false;
             break;
         default:
@@ -54,7 +54,7 @@ static bool may_take(const wf_dnn_case *c, const int32_t notes[], int64_t n)
 }
 
 /* Whether the notes of a configuration's engine let it be taken. */
-static bool is_allowed(const wf_cuda_calls *calls, const wf_dnn_case *c, wf_cuda_descriptor *config)
+static bool is_allowed(const wf_cuda_calls *calls, wf_dnn_rounding may, wf_cuda_descriptor *config)
 {
     wf_cuda_descriptor *engine = NULL;
     int32_t notes[WF_DNN_NOTES];
@@ -65,7 +65,7 @@ static bool is_allowed(const wf_cuda_calls *calls, const wf_dnn_case *c, wf_cuda
     NEXT(error,
          calls->dnn_get(engine, WF_DNN_ENGINE_NOTES, WF_DNN_IS_NOTE, WF_DNN_NOTES, &n, notes));
     unmake(calls, engine);
-    return error == 0 && may_take(c, notes, WF_MIN(n, (int64_t)WF_DNN_NOTES));
+    return error == 0 && may_take(may, notes, WF_MIN(n, (int64_t)WF_DNN_NOTES));
 }
 
 /* A plan of one configuration; false: it cannot be prepared, or takes more memory than it may. */
@@ -89,10 +89,10 @@ static bool prepare(wf_cuda_dnn *dnn, wf_cuda_descriptor *config, wf_dnn_plan *p
 }
 
 /* Takes the first configuration that will do out of *f. */
-static void take_first(wf_cuda_dnn *dnn, const wf_dnn_case *c, found *f, wf_dnn_plan *p)
+static void take_first(wf_cuda_dnn *dnn, wf_dnn_rounding may, found *f, wf_dnn_plan *p)
 {
     for (int64_t i = 0; i < f->filled && !p->plan; i++)
-        if (is_allowed(p->calls, c, f->configs[i]) && prepare(dnn, f->configs[i], p)) {
+        if (is_allowed(p->calls, may, f->configs[i]) && prepare(dnn, f->configs[i], p)) {
             p->config = f->configs[i];
             f->configs[i] = NULL;
         }
@@ -121,7 +121,7 @@ static int ask(const wf_cuda_calls *calls, wf_cuda_descriptor *heuristic, const 
     return error;
 }
 
-static int try_mode(wf_cuda_dnn *dnn, const wf_dnn_graph *g, const wf_dnn_case *c, int32_t mode,
+static int try_mode(wf_cuda_dnn *dnn, const wf_dnn_graph *g, wf_dnn_rounding may, int32_t mode,
                     wf_dnn_plan *p)
 {
     const wf_cuda_calls *calls = p->calls;
@@ -131,7 +131,7 @@ static int try_mode(wf_cuda_dnn *dnn, const wf_dnn_graph *g, const wf_dnn_case *
 
     NEXT(error, ask(calls, heuristic, g, mode, &f));
     if (error == 0)
-        take_first(dnn, c, &f, p);
+        take_first(dnn, may, &f, p);
     for (int64_t i = 0; i < f.n; i++)
         unmake(calls, f.configs[i]);
     unmake(calls, heuristic);
@@ -144,14 +144,14 @@ static bool is_refusal(int error)
 }
 
 int wf_dnn_choose(const wf_cuda_calls *calls, wf_cuda_dnn *dnn, const wf_dnn_graph *g,
-                  const wf_dnn_case *c, wf_dnn_plan *out)
+                  wf_dnn_rounding may, wf_dnn_plan *out)
 {
     static const int32_t modes[] = {WF_DNN_MODE_A, WF_DNN_MODE_FALLBACK};
     int error = 0;
 
     *out = (wf_dnn_plan){.calls = calls};
     for (size_t i = 0; i < sizeof modes / sizeof modes[0] && !out->plan; i++) {
-        error = try_mode(dnn, g, c, modes[i], out);
+        error = try_mode(dnn, g, may, modes[i], out);
         if (error != 0 && !is_refusal(error))
             return error;
     }

@@ -16,10 +16,10 @@ typedef struct wf_dnn_plan {
 
 /* Gives the error of a call that failed, or 0. Call wf_dnn_plan_free in either case. Engines whose
  * results differ from run to run are passed over: equal seeds promise equal bits. So are those that
- * round f32 factors, unless the case allows it. An engine that cannot be prepared is one more that
+ * round f32 factors, unless `may` allows it. An engine that cannot be prepared is one more that
  * is passed over, whatever the reason is. */
 int wf_dnn_choose(const wf_cuda_calls *calls, wf_cuda_dnn *dnn, const wf_dnn_graph *g,
-                  const wf_dnn_case *c, wf_dnn_plan *out);
+                  wf_dnn_rounding may, wf_dnn_plan *out);
 void wf_dnn_plan_free(wf_dnn_plan *p);
 
 #endif

@@ -1,15 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cuda/dnn/graph.h - cuDNN's graph of a case: the convolution, and the bias behind
- * it. */
+/* common/kernels/cuda/dnn/graph.h - what cuDNN is asked to compute: a graph of operations, of which
+ * each file that describes one (convolution.h) builds its own, and what a choice of an engine
+ * depends on.
+ */
 #ifndef WF_KERNELS_CUDA_DNN_GRAPH_H
 #define WF_KERNELS_CUDA_DNN_GRAPH_H
 
 #include "common/kernels/cuda/calls.h"
-#include "common/kernels/cuda/dnn/case.h"
+#include "common/tensor/dtype.h"
+#include <stdbool.h>
 
-/* The tensors of a graph. Those before WF_DNN_TENSORS are memory of the caller's; the sum that a
- * bias is added to is not stored. */
-enum { WF_DNN_X, WF_DNN_W, WF_DNN_Y, WF_DNN_BIAS, WF_DNN_TENSORS, WF_DNN_SUM = WF_DNN_TENSORS };
+enum {
+    WF_DNN_MOST_MADE = 16,
+    WF_DNN_MOST_TENSORS = 4, /* whose memory is the caller's */
+    WF_DNN_MOST_RANK = 5
+};
+
+typedef struct wf_dnn_graph {
+    const wf_cuda_calls *calls;
+    wf_cuda_descriptor *graph; /* one of those below */
+    wf_cuda_descriptor *made[WF_DNN_MOST_MADE];
+    unsigned n;
+    unsigned n_tensors; /* tensor i has the id wf_dnn_id(i) */
+} wf_dnn_graph;
 
 /* The number by which cuDNN knows a tensor. */
 static inline int64_t wf_dnn_id(int tensor)
@@ -17,18 +30,49 @@ static inline int64_t wf_dnn_id(int tensor)
     return 1 + tensor;
 }
 
-enum { WF_DNN_MOST_MADE = 12 };
+/* What an engine may do with the numbers. f32 factors may be rounded: to anything, to TF32. */
+typedef struct wf_dnn_rounding {
+    bool f32; /* the factors are float32 */
+    bool bf16, tf32;
+} wf_dnn_rounding;
 
-typedef struct wf_dnn_graph {
-    const wf_cuda_calls *calls;
-    wf_cuda_descriptor *graph; /* one of those below */
-    wf_cuda_descriptor *made[WF_DNN_MOST_MADE];
-    unsigned n;
-} wf_dnn_graph;
+enum { WF_DNN_CASE_BYTES = 384 };
 
-/* Gives the error of the first call that failed, or 0. Call wf_dnn_graph_free in either case. */
-int wf_dnn_graph_build(const wf_cuda_calls *calls, wf_cuda_dnn *dnn, const wf_dnn_case *c,
-                       wf_dnn_graph *g);
+/* What is asked for. Cases that are equal in their bytes have equal graphs, and one choice. */
+typedef struct wf_dnn_asked {
+    const void *of; /* the case, without gaps; borrowed */
+    size_t bytes;   /* at most WF_DNN_CASE_BYTES */
+    /* Gives the error of the first call that failed, or 0. Call wf_dnn_graph_free in either case.
+     */
+    int (*build)(const wf_cuda_calls *calls, wf_cuda_dnn *dnn, const void *of, wf_dnn_graph *g);
+    wf_dnn_rounding rounding;
+} wf_dnn_asked;
+
 void wf_dnn_graph_free(wf_dnn_graph *g);
+
+/* ---- building ---- */
+
+/* What is built, and the first error of doing so: after one nothing more is called, and descriptors
+ * are NULL. */
+typedef struct wf_dnn_builder {
+    wf_dnn_graph *g;
+    int error;
+} wf_dnn_builder;
+
+wf_dnn_builder wf_dnn_build(const wf_cuda_calls *calls, wf_dnn_graph *g);
+/* A descriptor of that kind, which is then set and finished. */
+wf_cuda_descriptor *wf_dnn_make(wf_dnn_builder *b, int kind);
+void wf_dnn_set(wf_dnn_builder *b, wf_cuda_descriptor *d, int attribute, int type, int64_t n,
+                const void *values);
+void wf_dnn_set_descriptor(wf_dnn_builder *b, wf_cuda_descriptor *d, int attribute,
+                           wf_cuda_descriptor *value);
+void wf_dnn_finish(wf_dnn_builder *b, wf_cuda_descriptor *d);
+/* A tensor with the number `tensor` of the caller's, or, where is_virtual, of none: what one
+ * operation hands to another. type: WF_DNN_F32 ... */
+wf_cuda_descriptor *wf_dnn_tensor(wf_dnn_builder *b, int tensor, int32_t type, int64_t rank,
+                                  const int64_t dims[], const int64_t strides[], bool is_virtual);
+/* Ends with the graph of `n` operations, and gives the error. */
+int wf_dnn_end(wf_dnn_builder *b, wf_cuda_dnn *dnn, unsigned n_tensors, int64_t n,
+               wf_cuda_descriptor *operations[]);
 
 #endif

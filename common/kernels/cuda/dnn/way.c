@@ -19,7 +19,8 @@ enum { MOST_CHOICES = 256 };
 typedef struct choice choice;
 struct choice {
     choice *next;
-    wf_dnn_case of;
+    unsigned char of[WF_DNN_CASE_BYTES]; /* the case */
+    size_t bytes;
     wf_dnn_graph graph;
     wf_dnn_plan plan; /* without one: cuDNN does not compute the case */
     unsigned users;
@@ -39,7 +40,7 @@ struct wf_dnn_way {
     choice *chosen;
     /* The pack of the last execution: a plan's steps mostly have the same addresses. */
     wf_cuda_descriptor *pack;
-    const void *tensors[WF_DNN_TENSORS], *workspace;
+    const void *tensors[WF_DNN_MOST_TENSORS], *workspace;
 };
 
 /* The error of a call, if none before it failed. */
@@ -107,11 +108,11 @@ static bool has_handle(wf_dnn *d)
     return false;
 }
 
-static choice *find(const wf_dnn *d, const wf_dnn_case *of)
+static choice *find(const wf_dnn *d, const wf_dnn_asked *a)
 {
     choice *c = d->choices;
 
-    while (c && memcmp(&c->of, of, sizeof *of) != 0)
+    while (c && (c->bytes != a->bytes || memcmp(c->of, a->of, a->bytes) != 0))
         c = c->next;
     return c;
 }
@@ -137,7 +138,7 @@ static bool is_failure(int error)
     return error != 0 && !(error >= WF_CUDA_DNN_REFUSES && error < WF_CUDA_DNN_REFUSES + 1000);
 }
 
-static choice *choose(wf_dnn *d, const wf_dnn_case *of)
+static choice *choose(wf_dnn *d, const wf_dnn_asked *a)
 {
     const wf_cuda_calls *calls = d->gpu->calls;
     choice *c = calloc(1, sizeof *c);
@@ -145,9 +146,11 @@ static choice *choose(wf_dnn *d, const wf_dnn_case *of)
 
     if (!c)
         return NULL;
-    c->of = *of;
-    error = wf_dnn_graph_build(calls, d->handle, of, &c->graph);
-    NEXT(error, wf_dnn_choose(calls, d->handle, &c->graph, of, &c->plan));
+    wf_assert(a->bytes <= sizeof c->of);
+    memcpy(c->of, a->of, a->bytes);
+    c->bytes = a->bytes;
+    error = a->build(calls, d->handle, a->of, &c->graph);
+    NEXT(error, wf_dnn_choose(calls, d->handle, &c->graph, a->rounding, &c->plan));
     if (is_failure(error))
         WF_LOG_WARN("cuda.cudnn_failed",
                     "device=%s error=%d why=\"%s\" instead=\"weft's own "
@@ -165,16 +168,16 @@ static choice *choose(wf_dnn *d, const wf_dnn_case *of)
 
 /* The choice for a case, one user more; NULL: cuDNN does not compute it, or, with an error, there
  * is no memory. */
-static wf_status take_choice(wf_dnn *d, const wf_dnn_case *of, choice **out, wf_err *err)
+static wf_status take_choice(wf_dnn *d, const wf_dnn_asked *a, choice **out, wf_err *err)
 {
     choice *c;
 
     *out = NULL;
     if (!has_handle(d))
         return WF_OK;
-    c = find(d, of);
+    c = find(d, a);
     if (!c)
-        c = choose(d, of);
+        c = choose(d, a);
     if (!c)
         return wf_fail_nomem(err, sizeof *c);
     if (c->plan.plan) {
@@ -186,7 +189,7 @@ static wf_status take_choice(wf_dnn *d, const wf_dnn_case *of, choice **out, wf_
 
 /* ---- ways ---- */
 
-wf_status wf_dnn_way_new(wf_prep *prep, const wf_dnn_case *c, wf_dnn_way **out, wf_err *err)
+wf_status wf_dnn_way_new(wf_prep *prep, const wf_dnn_asked *a, wf_dnn_way **out, wf_err *err)
 {
     const wf_cuda_gpu *g = wf_cuda_gpu_of(prep->device);
     wf_dnn_way *w = calloc(1, sizeof *w);
@@ -198,7 +201,7 @@ wf_status wf_dnn_way_new(wf_prep *prep, const wf_dnn_case *c, wf_dnn_way **out, 
         return wf_fail_nomem(err, sizeof *w);
     w->dnn = g->dnn;
     pthread_mutex_lock(&w->dnn->lock);
-    rc = error == 0 ? take_choice(w->dnn, c, &w->chosen, err) : wf_cuda_fail(g, error, err);
+    rc = error == 0 ? take_choice(w->dnn, a, &w->chosen, err) : wf_cuda_fail(g, error, err);
     pthread_mutex_unlock(&w->dnn->lock);
     if (!w->chosen) {
         free(w);
@@ -231,14 +234,16 @@ void wf_dnn_way_free(wf_dnn_way *w)
 static int make_pack(wf_dnn_way *w, const void *const tensors[], const void *workspace)
 {
     const wf_cuda_calls *calls = w->dnn->gpu->calls;
-    int64_t ids[WF_DNN_TENSORS], n = w->chosen->of.adds_bias ? WF_DNN_TENSORS : WF_DNN_BIAS;
+    const unsigned n = w->chosen->graph.n_tensors;
+    const size_t bytes = n * sizeof tensors[0];
+    int64_t ids[WF_DNN_MOST_TENSORS];
     int error;
 
-    if (w->pack && memcmp(w->tensors, tensors, sizeof w->tensors) == 0 && w->workspace == workspace)
+    if (w->pack && memcmp(w->tensors, tensors, bytes) == 0 && w->workspace == workspace)
         return 0;
     drop_pack(w);
-    for (int i = 0; i < n; i++)
-        ids[i] = wf_dnn_id(i);
+    for (unsigned i = 0; i < n; i++)
+        ids[i] = wf_dnn_id((int)i);
     error = calls->dnn_make(WF_DNN_PACK, &w->pack);
     NEXT(error, calls->dnn_set(w->pack, WF_DNN_PACK_IDS, WF_DNN_IS_INT64, n, ids));
     NEXT(error, calls->dnn_set(w->pack, WF_DNN_PACK_POINTERS, WF_DNN_IS_POINTER, n, tensors));
@@ -248,13 +253,12 @@ static int make_pack(wf_dnn_way *w, const void *const tensors[], const void *wor
         drop_pack(w);
         return error;
     }
-    memcpy(w->tensors, tensors, sizeof w->tensors);
+    memcpy(w->tensors, tensors, bytes);
     w->workspace = workspace;
     return 0;
 }
 
-wf_status wf_dnn_way_go(wf_dnn_way *w, const wf_run *run, const void *const tensors[WF_DNN_TENSORS],
-                        wf_err *err)
+wf_status wf_dnn_way_go(wf_dnn_way *w, const wf_run *run, const void *const tensors[], wf_err *err)
 {
     wf_dnn *d = w->dnn;
     const wf_cuda_calls *calls = d->gpu->calls;

@@ -6,6 +6,7 @@
  */
 #include "common/kernels/cuda/nn/window.h"
 extern "C" {
+#include "common/kernels/cuda/dnn/convolution.h"
 #include "common/kernels/cuda/dnn/way.h"
 #include "common/kernels/shape/convolution.h"
 }
@@ -152,16 +153,18 @@ void release(void *state)
 wf_status ask_cudnn(wf_prep *prep, plan *p, wf_conv_pass pass, wf_dtype dtype, bool bias,
                     wf_err *err)
 {
-    wf_dnn_case c;
+    wf_dnn_conv c;
+    wf_dnn_asked asked;
 
-    if (!wf_dnn_case_of(&p->v, pass, dtype, prep->bf16, prep->tf32, bias, &c))
+    if (!wf_dnn_conv_of(&p->v, pass, dtype, prep->bf16, prep->tf32, bias, &c))
         return WF_OK;
-    WF_TRY(wf_dnn_way_new(prep, &c, &p->way, err));
+    asked = wf_dnn_ask_conv(&c);
+    WF_TRY(wf_dnn_way_new(prep, &asked, &p->way, err));
     if (p->way || !bias)
         return WF_OK;
     c.adds_bias = false;
     p->bias_after = true;
-    return wf_dnn_way_new(prep, &c, &p->way, err);
+    return wf_dnn_way_new(prep, &asked, &p->way, err);
 }
 
 template <wf_conv_pass PASS, bool TRANSPOSED, bool BIAS>
