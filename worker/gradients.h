@@ -30,8 +30,7 @@ typedef struct wf_gradients_variable {
     int64_t count; /* elements, f32 */
     bool clipped;  /* trainable; a statistic is not */
     bool apart; /* its gradients are memory of the replicas' devices: nothing is done to them here
-                 * but to make room and to let them leave. Sums and clipping by norms are made
-                 * there, and the job asks for nothing else */
+                 * but to make room and to let them leave. Sums and clipping are made there */
 } wf_gradients_variable;
 
 typedef struct wf_gradients_conf {

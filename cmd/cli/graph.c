@@ -217,8 +217,6 @@ static wf_status find_kept(const request *r, const wf_compiled *c, const wf_devi
     if (!r->on_worker || !device || !wf_updates_of(device))
         return WF_OK;
     WF_TRY(wf_compile_optimizer_of_job(r->job, &opt, err));
-    if (wf_opt_clips_elements(&opt))
-        return WF_OK;
     several = opt.shared[WF_OPT_ACCUMULATION] > 1;
     out->names = wf_arena_array(c->arena, c->n_variables + 1, sizeof(*out->names));
     if (!out->names)

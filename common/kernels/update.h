@@ -48,12 +48,17 @@ typedef struct wf_average_segment {
 typedef wf_status wf_average_fn(wf_stream *stream, size_t n, const wf_average_segment segments[],
                                 wf_err *err);
 
-/* A gradient, all of it, and memory of the device that clipping needs for it. */
+/* A gradient, all of it, and memory of the device that norms need. */
 typedef struct wf_clip_segment {
     uint64_t n;      /* elements; may be 0 */
     float *g;        /* [n], changed in place */
-    double *scratch; /* [wf_clip_scratch(n)] */
+    double *scratch; /* [wf_clip_scratch(n)]; unused without a limit of norms */
 } wf_clip_segment;
+
+/* What an element is held to, and norms: of each gradient, and of all together. 0: not. */
+typedef struct wf_clip_limits {
+    double value, norm, global_norm;
+} wf_clip_limits;
 
 /* What norms are summed over: squares of a block's elements in so many lanes, each in order; lanes
  * in order; blocks in order. */
@@ -64,14 +69,12 @@ static inline uint64_t wf_clip_scratch(uint64_t n)
     return (n + WF_CLIP_BLOCK - 1) / WF_CLIP_BLOCK * (WF_CLIP_LANES + 1) + 1;
 }
 
-/* Queues clipping: each gradient is scaled so that its norm is at most `clipnorm`; then all are, so
- * that their norm together is at most `global_clipnorm`. 0: not. With the bits of the host's
- * (worker/gradients.h).
- *   total  [1] of the device, for the norm of all
- * Errors: what the device says. */
-typedef wf_status wf_clip_fn(wf_stream *stream, double clipnorm, double global_clipnorm,
-                             double *total, size_t n, const wf_clip_segment segments[],
-                             wf_err *err);
+/* Queues clipping: elements are held to +-value, and NaN stays; then each gradient is scaled so
+ * that its norm is at most `norm`; then all are, so that their norm together is at most
+ * `global_norm`. With the bits of the host's (worker/gradients.h). total  [1] of the device, for
+ * the norm of all; unused without a limit of it Errors: what the device says. */
+typedef wf_status wf_clip_fn(wf_stream *stream, const wf_clip_limits *limits, double *total,
+                             size_t n, const wf_clip_segment segments[], wf_err *err);
 
 /* A gradient, or a part of one. */
 typedef struct wf_finite_segment {

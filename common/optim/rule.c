@@ -294,11 +294,6 @@ double wf_opt_value(const wf_opt *opt, const char *name, double otherwise)
     return at < 0 ? otherwise : opt->values[at];
 }
 
-bool wf_opt_clips_elements(const wf_opt *opt)
-{
-    return opt->shared[WF_OPT_CLIPVALUE] > 0;
-}
-
 double wf_opt_rate(const wf_opt *opt, uint64_t updates)
 {
     double warmup = opt->shared[WF_OPT_WARMUP_STEPS];

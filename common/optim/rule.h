@@ -118,8 +118,6 @@ const char *wf_opt_option_name(const wf_opt *opt, uint32_t i);
 double wf_opt_option_value(const wf_opt *opt, uint32_t i);
 /* The value of a named option of the row, or `otherwise` if the rule has none of that name. */
 double wf_opt_value(const wf_opt *opt, const char *name, double otherwise);
-/* Whether the shared options bound single elements of gradients before an update: clipvalue. */
-bool wf_opt_clips_elements(const wf_opt *opt);
 /* The learning rate of an update; `updates` as for wf_opt_apply. */
 double wf_opt_rate(const wf_opt *opt, uint64_t updates);
 

@@ -107,7 +107,7 @@ def log_of(c):
 
 
 def two_replicas_have_the_losses_of_one_device(weft):
-    """202 steps, of which the last of an epoch is short; also where gradients are clipped by a norm."""
+    """202 steps, of which the last of an epoch is short; also where gradients are clipped."""
     for optimizer in (SGD, "{sgd: {learning_rate: 0.05, global_clipnorm: 0.2}}",
                       "{sgd: {learning_rate: 0.05, clipvalue: 0.003}}",
                       "{sgd: {learning_rate: 0.05, gradient_accumulation_steps: 2, clipnorm: 0.2}}"):
@@ -119,7 +119,7 @@ def two_replicas_have_the_losses_of_one_device(weft):
 
 
 def two_gpus_have_the_losses_of_one(weft):
-    """Also where the host adds up gradients, to clip their elements; and two runs have the same bits."""
+    """Also where gradients are clipped, behind their sum; and two runs have the same bits."""
     for optimizer in (SGD, "{sgd: {learning_rate: 0.05, global_clipnorm: 0.2}}",
                       "{sgd: {learning_rate: 0.05, clipvalue: 0.003}}"):
         whole = run_of(weft, GPU, "local", optimizer=optimizer)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/unit/clip.c - clipping by norms on a device has the bits of the host's. */
+/* tests/unit/clip.c - clipping on a device has the bits of the host's. */
 #include "common/base/cc.h"
 #include "common/base/rng.h"
 #include "common/kernels/kernel.h"
 #include "tests/cuda/host.h"
 #include "worker/gradients.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,6 +60,9 @@ static void clip_on_host(const wf_opt *opt, float *const gradients[N])
 static void clip_on_device(const wf_opt *opt, float *const gradients[N])
 {
     const wf_device *d = cuda_host_device();
+    const wf_clip_limits limits = {opt->shared[WF_OPT_CLIPVALUE], opt->shared[WF_OPT_CLIPNORM],
+                                   opt->shared[WF_OPT_GLOBAL_CLIPNORM]};
+    const bool sums = limits.norm > 0 || limits.global_norm > 0;
     wf_clip_segment of[N];
     double *total = wf_device_alloc(d, sizeof *total);
     wf_stream *s = NULL;
@@ -66,17 +70,15 @@ static void clip_on_device(const wf_opt *opt, float *const gradients[N])
 
     assert_int_equal(wf_stream_new(d, &s, &err), WF_OK);
     for (uint32_t i = 0; i < N; i++) {
-        of[i] = (wf_clip_segment){size_of(i), wf_device_alloc(d, size_of(i) * sizeof(float)),
-                                  wf_device_alloc(d, wf_clip_scratch(size_of(i)) * sizeof(double))};
-        assert_true(of[i].g && of[i].scratch && total);
+        of[i] = (wf_clip_segment){size_of(i), wf_device_alloc(d, size_of(i) * sizeof(float)), NULL};
+        if (sums)
+            of[i].scratch = wf_device_alloc(d, wf_clip_scratch(size_of(i)) * sizeof(double));
+        assert_true(of[i].g && total && (of[i].scratch || !sums));
         assert_int_equal(
             wf_stream_copy(s, WF_COPY_IN, of[i].g, gradients[i], of[i].n * sizeof(float), &err),
             WF_OK);
     }
-    assert_int_equal(wf_updates_of(d)->clip(s, opt->shared[WF_OPT_CLIPNORM],
-                                            opt->shared[WF_OPT_GLOBAL_CLIPNORM], total, N, of,
-                                            &err),
-                     WF_OK);
+    assert_int_equal(wf_updates_of(d)->clip(s, &limits, sums ? total : NULL, N, of, &err), WF_OK);
     for (uint32_t i = 0; i < N; i++)
         assert_int_equal(
             wf_stream_copy(s, WF_COPY_OUT, gradients[i], of[i].g, of[i].n * sizeof(float), &err),
@@ -93,7 +95,8 @@ static void clip_on_device(const wf_opt *opt, float *const gradients[N])
 static void clipping_has_the_bits_of_the_host(void **state)
 {
     /* None is above the limit, some are, and all are. */
-    static const double cases[][2] = {{1e9, 0}, {4, 0}, {0.01, 0}, {0, 1e9}, {0, 2}, {3, 5}};
+    static const double cases[][3] = {{1e9, 0, 0}, {4, 0, 0}, {0.01, 0, 0}, {0, 1e9, 0}, {0, 2, 0},
+                                      {3, 5, 0},   {0, 0, 1}, {0, 0, 0.3},  {0, 0, 1e-3}};
     float *host[N], *device[N];
 
     (void)state;
@@ -109,19 +112,24 @@ static void clipping_has_the_bits_of_the_host(void **state)
         assert_int_equal(wf_opt_init(&opt, "sgd", 0, NULL, NULL, NULL), WF_OK);
         opt.shared[WF_OPT_CLIPNORM] = cases[c][0];
         opt.shared[WF_OPT_GLOBAL_CLIPNORM] = cases[c][1];
+        opt.shared[WF_OPT_CLIPVALUE] = cases[c][2];
         for (uint32_t i = 0; i < N; i++)
             for (uint64_t k = 0; k < size_of(i); k++)
                 host[i][k] = device[i][k] = value(i, k);
+        if (cases[c][2] > 0) /* it is seen, and not made a number */
+            host[3][7] = device[3][7] = NAN;
         clip_on_host(&opt, host);
         clip_on_device(&opt, device);
         for (uint32_t i = 0; i < N; i++) {
             if (memcmp(host[i], device[i], size_of(i) * sizeof(float)) != 0)
-                fail_msg("clipnorm %g, global_clipnorm %g: gradient %u has other bits", cases[c][0],
-                         cases[c][1], i);
+                fail_msg(
+                    "clipnorm %g, global_clipnorm %g, clipvalue %g: gradient %u has other bits",
+                    cases[c][0], cases[c][1], cases[c][2], i);
             for (uint64_t k = 0; k < size_of(i); k++)
-                changed |= device[i][k] != value(i, k);
+                changed |= device[i][k] != value(i, k) && !isnan(device[i][k]);
         }
-        assert_int_equal(changed, cases[c][0] < 1e8 && cases[c][1] < 1e8);
+        assert_int_equal(isnan(device[3][7]), cases[c][2] > 0);
+        assert_int_equal(changed, cases[c][0] < 1e8 && cases[c][1] < 1e8 && cases[c][2] < 0.5);
     }
     for (uint32_t i = 0; i < N; i++) {
         free(host[i]);

@@ -15,20 +15,9 @@
 
 #include <stdlib.h>
 
-/* Whether elements of gradients are clipped one by one (worker/gradients.h), which the host alone
- * does. */
-static bool are_clipped(const Weft__Start *start)
-{
-    wf_opt opt;
-
-    if (wf_rule_get(start->rule, start->options, start->n_options, &opt, NULL) != WF_OK)
-        return true; /* choose_rule says it */
-    return wf_opt_clips_elements(&opt);
-}
-
 const wf_device *wf_local_home(const Weft__Start *start, const wf_device *device, uint32_t variable)
 {
-    return start->variables[variable]->rows_most || are_clipped(start) ? &wf_cpu : device;
+    return start->variables[variable]->rows_most ? &wf_cpu : device;
 }
 
 /* Weights; of what is trained or averaged also the gradient, and that of one of several batches;
@@ -83,20 +72,22 @@ static bool is_clipped(const wf_local_variable *v)
     return !v->device->is_host && wf_local_is_trainable(v);
 }
 
-/* Memory for norms, if the job clips by them: a part for each gradient, and one number for all. */
+static wf_clip_limits limits_of(const wf_local *l)
+{
+    return (wf_clip_limits){.value = l->opt.shared[WF_OPT_CLIPVALUE],
+                            .norm = l->opt.shared[WF_OPT_CLIPNORM],
+                            .global_norm = l->opt.shared[WF_OPT_GLOBAL_CLIPNORM]};
+}
+
+/* Memory for norms: a part for each gradient, and one number for all. */
 static wf_status make_scratch(wf_local *l, wf_err *err)
 {
     wf_local_device *on = &l->on;
     uint64_t doubles = 1, at = 1;
 
-    if (l->opt.shared[WF_OPT_CLIPNORM] <= 0 && l->opt.shared[WF_OPT_GLOBAL_CLIPNORM] <= 0)
-        return WF_OK;
     for (uint32_t i = 0; i < l->n_variables; i++)
         if (is_clipped(&l->variables[i]))
             doubles += wf_clip_scratch(l->variables[i].count);
-    on->clips = calloc(l->n_variables, sizeof *on->clips);
-    if (!on->clips)
-        return wf_fail_nomem(err, l->n_variables * sizeof *on->clips);
     on->scratch = wf_buf_new_on(on->device, doubles * sizeof(double));
     if (!on->scratch)
         return wf_fail(err, WF_NOMEM, "lower the batch, or use a device with more memory",
@@ -108,6 +99,19 @@ static wf_status make_scratch(wf_local *l, wf_err *err)
             at += wf_clip_scratch(l->variables[i].count);
         }
     return WF_OK;
+}
+
+/* What clipping needs, if the job asks for it. */
+static wf_status make_clips(wf_local *l, wf_err *err)
+{
+    const wf_clip_limits limits = limits_of(l);
+
+    if (limits.value <= 0 && limits.norm <= 0 && limits.global_norm <= 0)
+        return WF_OK;
+    l->on.clips = calloc(l->n_variables, sizeof *l->on.clips);
+    if (!l->on.clips)
+        return wf_fail_nomem(err, l->n_variables * sizeof *l->on.clips);
+    return limits.norm > 0 || limits.global_norm > 0 ? make_scratch(l, err) : WF_OK;
 }
 
 wf_status wf_local_device_open(wf_local *l, wf_err *err)
@@ -123,7 +127,7 @@ wf_status wf_local_device_open(wf_local *l, wf_err *err)
     on->device = c->place.device;
     on->updates = c->place.updates;
     WF_TRY(make_room(l, err));
-    WF_TRY(make_scratch(l, err));
+    WF_TRY(make_clips(l, err));
     WF_TRY(wf_stream_new(on->device, &on->stream, err));
     WF_TRY(wf_device_event_new(on->device, &on->written, err));
     l->base.written = on->written;
@@ -233,6 +237,7 @@ static wf_status update_statistics(wf_local *l, wf_err *err)
 /* Variables that get no gradient in this step have no part in the norm of all. */
 static wf_status clip(wf_local *l, wf_err *err)
 {
+    const wf_clip_limits limits = limits_of(l);
     wf_local_device *on = &l->on;
 
     if (!on->clips)
@@ -245,8 +250,7 @@ static wf_status clip(wf_local *l, wf_err *err)
             on->clips[i].g = v->gradient->data;
         }
     }
-    return on->updates->clip(on->stream, l->opt.shared[WF_OPT_CLIPNORM],
-                             l->opt.shared[WF_OPT_GLOBAL_CLIPNORM], on->scratch->data,
+    return on->updates->clip(on->stream, &limits, on->scratch ? on->scratch->data : NULL,
                              l->n_variables, on->clips, err);
 }
 

@@ -33,7 +33,7 @@ typedef struct wf_local_device {
     wf_update_segment *segments;      /* [n_variables] */
     wf_average_segment *averages;     /* [n_variables] */
     wf_clip_segment *clips;           /* [n_variables]; NULL: nothing is clipped */
-    wf_buf *scratch;                  /* of all gradients; of the device */
+    wf_buf *scratch;                  /* of all norms, of the device; NULL: none is taken */
 } wf_local_device;
 
 enum { WF_LOCAL_STAGE = 1 << 20 /* elements: 4 MiB */ };

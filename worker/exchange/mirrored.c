@@ -3,7 +3,7 @@
  *
  * Replicas that share the memory of the host share its variables too: they are those of
  * exchange/local.c, and the trainer adds up what the replicas compute (worker/gradients.h). So are
- * those of a job whose variables are the host's though its replicas are on GPUs.
+ * those of devices that update none (wf_updates_of).
  *
  * Else each device has a copy: weights, slots and gradients, as exchange/local_device.c has them.
  * At the end of a step the devices add up their gradients, and each makes the same update of the

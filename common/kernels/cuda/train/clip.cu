@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cuda/train/clip.cu - gradients scaled down to a norm. The host's sums are taken in
- * the same order (update.h), so norms and gradients have its bits; a thread has a lane of a block.
- */
+/* common/kernels/cuda/train/clip.cu - gradients whose elements are held to a limit, or that are
+ * scaled down to a norm. The host's sums are taken in the same order (update.h), so norms and
+ * gradients have its bits; a thread has a lane of a block. */
 #include "common/kernels/cuda/train/pieces.h"
 
 extern "C" {
@@ -14,6 +14,14 @@ namespace
 {
 
 enum { MOST = 64 };
+
+/* A gradient whose elements are held to a limit. */
+struct bounded {
+    uint64_t n;
+    float *g;
+};
+
+typedef wf_pieces<bounded, MOST> bounds;
 
 /* A gradient whose norm is taken. */
 struct summed {
@@ -34,6 +42,21 @@ struct scaled {
 };
 
 typedef wf_pieces<scaled, MOST> scalings;
+
+/* NaN stays. */
+__global__ void bound(const __grid_constant__ bounds all, float most)
+{
+    for (int64_t piece = blockIdx.x; piece < all.pieces; piece += gridDim.x) {
+        const int k = wf_segment_of(all, piece);
+        const wf_elements s = wf_elements_of(all, k, piece);
+
+        for (int64_t i = s.from + threadIdx.x; i < s.to; i += blockDim.x) {
+            const float x = all.of[k].g[i] > most ? most : all.of[k].g[i];
+
+            all.of[k].g[i] = x < -most ? -most : x;
+        }
+    }
+}
 
 __global__ void sum_lanes(const __grid_constant__ sums all)
 {
@@ -141,6 +164,20 @@ template <class T, class F> wf_pieces<T, MOST> next(const call &c, size_t *at, F
     return wf_next_pieces<T, MOST>(n, some, &from);
 }
 
+wf_status bound_all(const call &c, double limit)
+{
+    for (size_t at = 0; at < c.n;) {
+        const bounds all = next<bounded>(c, &at, [](const wf_clip_segment &s) {
+            return bounded{s.n, s.g};
+        });
+
+        if (all.n > 0)
+            WF_TRY(wf_launch(&c.run, "clipping", bound, wf_blocks(&c.run, all.pieces * WF_BLOCK),
+                             c.err, all, static_cast<float>(limit)));
+    }
+    return WF_OK;
+}
+
 /* Puts the square of each norm behind its sums, and their sum in *total if that is not NULL. */
 wf_status take_norms(const call &c, double *total)
 {
@@ -178,18 +215,20 @@ wf_status scale_all(const call &c, double limit, const double *total)
 
 } // namespace
 
-wf_status wf_cuda_clip(wf_stream *stream, double clipnorm, double global_clipnorm, double *total,
-                       size_t n, const wf_clip_segment segments[], wf_err *err)
+wf_status wf_cuda_clip(wf_stream *stream, const wf_clip_limits *limits, double *total, size_t n,
+                       const wf_clip_segment segments[], wf_err *err)
 {
     const call c = {wf_run_on(stream), n, segments, err};
 
-    if (clipnorm > 0) {
+    if (limits->value > 0)
+        WF_TRY(bound_all(c, limits->value));
+    if (limits->norm > 0) {
         WF_TRY(take_norms(c, nullptr));
-        WF_TRY(scale_all(c, clipnorm, nullptr));
+        WF_TRY(scale_all(c, limits->norm, nullptr));
     }
-    if (global_clipnorm > 0) {
+    if (limits->global_norm > 0) {
         WF_TRY(take_norms(c, total));
-        WF_TRY(scale_all(c, global_clipnorm, total));
+        WF_TRY(scale_all(c, limits->global_norm, total));
     }
     return WF_OK;
 }
