@@ -3,12 +3,18 @@
  * choose and to plan, if it is told what the GPU is like; nothing is executed. Skips where
  * libcudnn.so.9 is missing, or does not know the description of a GPU below (it is that of
  * cuDNN 9.19).
+ *
+ * Kernels of attention are compiled for a plan, and loaded by the driver: without one cuDNN names
+ * the engines that know the graph, if it finds a libcuda.so.1, which the toolkit's stub may be.
  */
 #include "common/base/cc.h"
+#include "common/base/size.h"
 #include "common/kernels/cuda/calls_real.h"
+#include "common/kernels/cuda/dnn/attention.h"
 #include "common/kernels/cuda/dnn/choose.h"
 #include "common/kernels/cuda/dnn/convolution.h"
 
+#include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -215,11 +221,84 @@ static void a_bias_and_f64_are_described_as_it_wants_them(void **state)
     assert_true(n > 0 && with_bias > 0);
 }
 
+/* Engines that mode A of the heuristics names for a graph; false in *same: the results of one
+ * differ from run to run. */
+static int64_t named(const wf_dnn_graph *g, bool *same)
+{
+    enum { MOST = 16 };
+    wf_cuda_descriptor *heuristic = NULL, *configs[MOST] = {NULL}, *engine;
+    const int32_t mode = WF_DNN_MODE_A;
+    int64_t n = 0, filled = 0;
+
+    assert_int_equal(calls.dnn_make(WF_DNN_HEURISTIC, &heuristic), 0);
+    assert_int_equal(set(heuristic, WF_DNN_HEURISTIC_GRAPH, WF_DNN_IS_DESCRIPTOR, 1, &g->graph), 0);
+    assert_int_equal(set(heuristic, WF_DNN_HEURISTIC_MODE, WF_DNN_IS_HEUR_MODE, 1, &mode), 0);
+    if (calls.dnn_finish(heuristic) == 0 &&
+        calls.dnn_get(heuristic, WF_DNN_HEURISTIC_RESULTS, WF_DNN_IS_DESCRIPTOR, 0, &n, NULL) == 0)
+        n = WF_MIN(n, (int64_t)MOST);
+    for (int64_t i = 0; i < n; i++)
+        assert_int_equal(calls.dnn_make(WF_DNN_CONFIG, &configs[i]), 0);
+    if (n > 0)
+        assert_int_equal(calls.dnn_get(heuristic, WF_DNN_HEURISTIC_RESULTS, WF_DNN_IS_DESCRIPTOR, n,
+                                       &filled, configs),
+                         0);
+    for (int64_t i = 0; i < filled; i++) {
+        int32_t notes[WF_DNN_NOTES];
+        int64_t got = 0;
+
+        assert_int_equal(calls.dnn_make(WF_DNN_ENGINE, &engine), 0);
+        assert_int_equal(
+            calls.dnn_get(configs[i], WF_DNN_CONFIG_ENGINE, WF_DNN_IS_DESCRIPTOR, 1, &got, &engine),
+            0);
+        assert_int_equal(
+            calls.dnn_get(engine, WF_DNN_ENGINE_NOTES, WF_DNN_IS_NOTE, WF_DNN_NOTES, &got, notes),
+            0);
+        for (int64_t k = 0; k < got; k++)
+            *same = *same && notes[k] != WF_DNN_NOTE_NONDETERMINISTIC;
+        (void)calls.dnn_unmake(engine);
+    }
+    for (int64_t i = 0; i < n; i++)
+        (void)calls.dnn_unmake(configs[i]);
+    (void)calls.dnn_unmake(heuristic);
+    return filled;
+}
+
+static void attention_is_recognised(void **state)
+{
+    static const wf_dnn_attention attentions[] = {
+        {.heads = 96, .t = 1024, .s = 1024, .d = 64, .e = 64, .scale = 0.125},
+        {.heads = 96, .t = 1024, .s = 1024, .d = 64, .e = 64, .scale = 0.125, .causal = 1},
+        {.heads = 24, .t = 200, .s = 333, .d = 32, .e = 32, .scale = 1, .adds_mask = 1},
+        {.heads = 7, .t = 77, .s = 77, .d = 128, .e = 128, .scale = 1, .causal = 1},
+    };
+
+    (void)state;
+    if (!dlopen("libcuda.so.1", RTLD_NOW)) {
+        print_message("no libcuda.so.1: not looked at\n");
+        skip();
+    }
+    for (size_t i = 0; i < WF_COUNT(attentions); i++)
+        for (int is_grad = 0; is_grad < 2; is_grad++) {
+            wf_dnn_attention a = attentions[i];
+            const wf_dnn_asked asked = wf_dnn_ask_attention(&a);
+            bool same = true;
+            wf_dnn_graph g;
+
+            a.is_grad = is_grad;
+            assert_int_equal(asked.build(&calls, NULL, &a, &g), 0);
+            if (named(&g, &same) == 0)
+                fail_msg("attention %d, %s: no engine", (int)i, is_grad ? "gradient" : "forward");
+            assert_true(same);
+            wf_dnn_graph_free(&g);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cudnn_computes_what_models_have),
         cmocka_unit_test(a_bias_and_f64_are_described_as_it_wants_them),
+        cmocka_unit_test(attention_is_recognised),
     };
     int failed;
 

@@ -167,7 +167,7 @@ static void do_kernel(work *w)
 void host_free_work(work *w)
 {
     free(w->product);
-    free(w->convolution);
+    free(w->execution);
     free(w);
 }
 
@@ -179,7 +179,7 @@ static void append(struct CUstream_st *s, work *w)
         abort();
     }
     w->next = NULL;
-    host_counts.queued += 1 + (w->product != NULL) + (w->convolution != NULL);
+    host_counts.queued += 1 + (w->product != NULL) + (w->execution != NULL);
     if (s->capture) {
         *s->capture->last = w;
         s->capture->last = &w->next;
@@ -629,20 +629,20 @@ static int choose(wf_cuda_lt *lt, wf_cuda_product *p, wf_cuda_layout *a, wf_cuda
     return host_end(error ? error : host_choose(lt, p, a, b, c, workspace, aligned, out));
 }
 
-static void do_convolution(work *w)
+static void do_execution(work *w)
 {
-    host_convolution_do(w->convolution);
+    host_execution_do(w->execution);
 }
 
 static int dnn_execute(wf_cuda_dnn *dnn, wf_cuda_descriptor *plan, wf_cuda_descriptor *pack)
 {
-    work like = {.act = do_convolution, .name = "a convolution"};
+    work like = {.act = do_execution, .name = "what cuDNN computes"};
     int error = host_begin("dnn_execute");
     wf_cuda_stream *s;
 
     if (error == 0) {
-        like.convolution = host_convolution_new(dnn, plan, pack, &s);
-        error = like.convolution ? host_enqueue(s, &like, 0, 0) : WF_CUDA_NO_MEMORY;
+        like.execution = host_execution_new(dnn, plan, pack, &s);
+        error = like.execution ? host_enqueue(s, &like, 0, 0) : WF_CUDA_NO_MEMORY;
     }
     return host_end(error);
 }

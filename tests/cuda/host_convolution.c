@@ -2,7 +2,6 @@
 /* tests/cuda/host_convolution.c - what plans of host_dnn.c compute: a convolution of any pass, and
  * a bias. */
 #include "tests/cuda/host_descriptor.h"
-#include "tests/cuda/host_memory.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -17,20 +16,14 @@ typedef struct geometry {
     int64_t c, m, in[AXES], out[AXES], kernel[AXES], stride[AXES], dilation[AXES], before[AXES];
 } geometry;
 
-struct host_convolution {
+typedef struct host_convolution {
+    host_execution base; /* first */
     geometry g;
     bool is_f32;
     unsigned dropped; /* bits of f32 factors */
     double alpha, beta;
     void *at[TENSORS]; /* the bias may be NULL */
-};
-
-static size_t executed;
-
-size_t host_dnn_executed(void)
-{
-    return executed;
-}
+} host_convolution;
 
 #define need host_dnn_need
 
@@ -148,23 +141,9 @@ static int64_t elements(const wf_cuda_descriptor *tensor)
     return n;
 }
 
-/* The memory of a tensor, which must be there. */
 static void *memory_of(const wf_cuda_descriptor *pack, const wf_cuda_descriptor *tensor)
 {
-    const host_dnn_value *ids = host_dnn_find(pack, WF_DNN_PACK_IDS);
-    const size_t size = host_dnn_number(tensor, WF_DNN_TENSOR_TYPE) == WF_DNN_F32 ? 4 : 8;
-    void *at = NULL;
-
-    need(!host_dnn_find(tensor, WF_DNN_TENSOR_VIRTUAL), "a sum that nothing makes");
-    for (int64_t i = 0; i < ids->n; i++)
-        if (ids->of.ints[i] == host_dnn_ints(tensor, WF_DNN_TENSOR_ID)[0])
-            at = host_dnn_find(pack, WF_DNN_PACK_POINTERS)->of.pointers[i];
-    need(at != NULL, "no address of a tensor");
-    need((intptr_t)at % host_dnn_ints(tensor, WF_DNN_TENSOR_ALIGNED)[0] == 0,
-         "a tensor that is not aligned as it says");
-    need(host_memory_has(at, (size_t)elements(tensor) * size),
-         "a tensor that is not in memory of the device");
-    return at;
+    return host_dnn_memory(pack, tensor, (size_t)elements(tensor));
 }
 
 /* Where a bias is added, its result takes the place of the sum, which is not stored. */
@@ -189,38 +168,6 @@ static void place(host_convolution *c, const wf_cuda_descriptor *graph,
     }
     if (each)
         c->at[BIAS] = memory_of(pack, host_dnn_of(each, WF_DNN_EACH_B));
-}
-
-host_convolution *host_convolution_new(wf_cuda_dnn *dnn, const wf_cuda_descriptor *plan,
-                                       const wf_cuda_descriptor *pack, wf_cuda_stream **s)
-{
-    const wf_cuda_descriptor *config, *conv;
-    host_convolution *c = calloc(1, sizeof *c);
-    numbers n;
-
-    need(dnn->stream && plan->kind == WF_DNN_PLAN && plan->finished && pack->kind == WF_DNN_PACK &&
-             pack->finished,
-         "something else than a plan and a pack to execute");
-    need(host_memory_has(host_dnn_find(pack, WF_DNN_PACK_WORKSPACE)->of.pointers[0],
-                         (size_t)plan->workspace),
-         "a workspace that is too small");
-    executed++;
-    *s = dnn->stream;
-    if (!c)
-        return NULL;
-    config = host_dnn_of(plan, WF_DNN_PLAN_CONFIG);
-    need(!config->n_notes || config->note != WF_DNN_NOTE_NONDETERMINISTIC,
-         "an engine that is not deterministic");
-    conv = host_dnn_find(config->graph, WF_DNN_GRAPH_OPERATIONS)->of.descriptors[0];
-    n = numbers_of(conv->kind);
-    c->g = geometry_of(conv);
-    c->is_f32 = host_dnn_number(part_of(conv, X), WF_DNN_TENSOR_TYPE) == WF_DNN_F32;
-    if (config->n_notes && c->is_f32) /* tensor cores take TF32; others take bfloat16 */
-        c->dropped = config->note == WF_DNN_NOTE_TENSOR_CORE ? 13 : 16;
-    c->alpha = host_dnn_factor(conv, n.alpha);
-    c->beta = host_dnn_factor(conv, n.beta);
-    place(c, config->graph, pack);
-    return c;
 }
 
 /* ---- computing ---- */
@@ -301,8 +248,9 @@ static void add_planes(const host_convolution *c, double sums[], int64_t o, int6
             }
 }
 
-void host_convolution_do(const host_convolution *c)
+static void convolve(const host_execution *e)
 {
+    const host_convolution *c = (const host_convolution *)e;
     const geometry *g = &c->g;
     const int64_t planes[] = {g->groups * g->c, g->c, g->groups * g->m};
     const int64_t firsts[] = {g->batch, g->groups * g->m, g->batch};
@@ -327,4 +275,26 @@ void host_convolution_do(const host_convolution *c)
             ((double *)c->at[g->made])[i] = value;
     }
     free(sums);
+}
+
+host_execution *host_convolution_new(const wf_cuda_descriptor *config,
+                                     const wf_cuda_descriptor *pack)
+{
+    const wf_cuda_descriptor *conv =
+        host_dnn_find(config->graph, WF_DNN_GRAPH_OPERATIONS)->of.descriptors[0];
+    host_convolution *c = calloc(1, sizeof *c);
+    numbers n;
+
+    if (!c)
+        return NULL;
+    c->base.act = convolve;
+    n = numbers_of(conv->kind);
+    c->g = geometry_of(conv);
+    c->is_f32 = host_dnn_number(part_of(conv, X), WF_DNN_TENSOR_TYPE) == WF_DNN_F32;
+    if (config->n_notes && c->is_f32) /* tensor cores take TF32; others take bfloat16 */
+        c->dropped = config->note == WF_DNN_NOTE_TENSOR_CORE ? 13 : 16;
+    c->alpha = host_dnn_factor(conv, n.alpha);
+    c->beta = host_dnn_factor(conv, n.beta);
+    place(c, config->graph, pack);
+    return &c->base;
 }

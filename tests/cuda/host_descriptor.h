@@ -7,7 +7,7 @@
 #include "tests/cuda/host_dnn.h"
 
 /* Values of an attribute, and attributes of a descriptor, at most. */
-enum { HOST_DNN_VALUES = 8 };
+enum { HOST_DNN_VALUES = 24, HOST_DNN_ATTRIBUTES = 8 };
 
 typedef struct host_dnn_value {
     int attribute, type;
@@ -30,7 +30,7 @@ struct wf_cuda_descriptor {
     int kind;
     bool finished;
     unsigned users; /* descriptors that refer to it */
-    host_dnn_value values[HOST_DNN_VALUES];
+    host_dnn_value values[HOST_DNN_ATTRIBUTES];
     unsigned n_values;
     /* of a configuration; the notes of an engine too */
     wf_cuda_descriptor *graph;
@@ -47,7 +47,21 @@ int host_dnn_number(const wf_cuda_descriptor *d, int attribute);
 wf_cuda_descriptor *host_dnn_of(const wf_cuda_descriptor *d, int attribute);
 double host_dnn_factor(const wf_cuda_descriptor *d, int attribute);
 
-/* host_convolution.c: that the extents of an operation fit each other. */
+/* The memory of a tensor of so many elements, which must be there. */
+void *host_dnn_memory(const wf_cuda_descriptor *pack, const wf_cuda_descriptor *tensor, size_t n);
+
+struct host_execution {
+    void (*act)(const host_execution *e);
+};
+
+/* host_convolution.c: that the extents of an operation fit each other; what a plan does with a pack
+ * (NULL: there is no memory). */
 void host_dnn_check_convolution(const wf_cuda_descriptor *d);
+host_execution *host_convolution_new(const wf_cuda_descriptor *config,
+                                     const wf_cuda_descriptor *pack);
+
+/* host_fused.c: the same of graphs of products, reductions and what stands between them. */
+void host_dnn_check_fused(const wf_cuda_descriptor *d);
+host_execution *host_fused_new(const wf_cuda_descriptor *config, const wf_cuda_descriptor *pack);
 
 #endif

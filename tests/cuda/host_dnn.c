@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/cuda/host_dnn.c - the descriptors; host_convolution.c computes. */
+/* tests/cuda/host_dnn.c - the descriptors; host_convolution.c and host_fused.c compute. */
 #include "tests/cuda/host_descriptor.h"
+#include "tests/cuda/host_memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@ enum { WORKSPACE = 4000, TOO_MUCH = 512 << 20, NOBODY = -1 };
 enum { FAST, HUNGRY, PLAIN };
 
 static cuda_host_dnn_state state;
-static size_t objects, asked;
+static size_t objects, asked, executed;
 
 void host_dnn_set_state(cuda_host_dnn_state to)
 {
@@ -28,6 +29,11 @@ size_t host_dnn_objects(void)
 size_t host_dnn_asked(void)
 {
     return asked;
+}
+
+size_t host_dnn_executed(void)
+{
+    return executed;
 }
 
 void host_dnn_need(bool holds, const char *what)
@@ -55,6 +61,7 @@ static const row rows[] = {
     {WF_DNN_TENSOR, WF_DNN_TENSOR_STRIDES, WF_DNN_IS_INT64, 3, 8},
     {WF_DNN_TENSOR, WF_DNN_TENSOR_ID, WF_DNN_IS_INT64, 1, 1},
     {WF_DNN_TENSOR, WF_DNN_TENSOR_VIRTUAL, WF_DNN_IS_BOOL, 0, 1},
+    {WF_DNN_TENSOR, WF_DNN_TENSOR_BY_VALUE, WF_DNN_IS_BOOL, 0, 1},
     {WF_DNN_CONVOLUTION, WF_DNN_CONV_TYPE, WF_DNN_IS_DATA_TYPE, 1, 1},
     {WF_DNN_CONVOLUTION, WF_DNN_CONV_MODE, WF_DNN_IS_CONV_MODE, 1, 1},
     {WF_DNN_CONVOLUTION, WF_DNN_CONV_AXES, WF_DNN_IS_INT64, 1, 1},
@@ -64,6 +71,10 @@ static const row rows[] = {
     {WF_DNN_CONVOLUTION, WF_DNN_CONV_AFTER, WF_DNN_IS_INT64, 2, 3},
     {WF_DNN_POINTWISE, WF_DNN_POINTWISE_MODE, WF_DNN_IS_POINTWISE_MODE, 1, 1},
     {WF_DNN_POINTWISE, WF_DNN_POINTWISE_TYPE, WF_DNN_IS_DATA_TYPE, 1, 1},
+    {WF_DNN_POINTWISE, WF_DNN_POINTWISE_AXIS, WF_DNN_IS_INT64, 0, 1},
+    {WF_DNN_PRODUCT, WF_DNN_PRODUCT_TYPE, WF_DNN_IS_DATA_TYPE, 1, 1},
+    {WF_DNN_REDUCTION, WF_DNN_REDUCTION_OPERATOR, WF_DNN_IS_REDUCTION, 1, 1},
+    {WF_DNN_REDUCTION, WF_DNN_REDUCTION_TYPE, WF_DNN_IS_DATA_TYPE, 1, 1},
     {WF_DNN_DO_FORWARD, WF_DNN_FORWARD_ALPHA, WF_DNN_IS_FLOAT, 1, 1},
     {WF_DNN_DO_FORWARD, WF_DNN_FORWARD_BETA, WF_DNN_IS_FLOAT, 1, 1},
     {WF_DNN_DO_FORWARD, WF_DNN_FORWARD_CONV, WF_DNN_IS_DESCRIPTOR, 1, 1},
@@ -84,8 +95,18 @@ static const row rows[] = {
     {WF_DNN_DO_WEIGHTS, WF_DNN_WEIGHTS_Y, WF_DNN_IS_DESCRIPTOR, 1, 1},
     {WF_DNN_DO_POINTWISE, WF_DNN_EACH_POINTWISE, WF_DNN_IS_DESCRIPTOR, 1, 1},
     {WF_DNN_DO_POINTWISE, WF_DNN_EACH_X, WF_DNN_IS_DESCRIPTOR, 1, 1},
-    {WF_DNN_DO_POINTWISE, WF_DNN_EACH_B, WF_DNN_IS_DESCRIPTOR, 1, 1},
+    {WF_DNN_DO_POINTWISE, WF_DNN_EACH_B, WF_DNN_IS_DESCRIPTOR, 0, 1},
+    {WF_DNN_DO_POINTWISE, WF_DNN_EACH_CHOICE, WF_DNN_IS_DESCRIPTOR, 0, 1},
     {WF_DNN_DO_POINTWISE, WF_DNN_EACH_Y, WF_DNN_IS_DESCRIPTOR, 1, 1},
+    {WF_DNN_DO_PRODUCT, WF_DNN_PRODUCT_HOW, WF_DNN_IS_DESCRIPTOR, 1, 1},
+    {WF_DNN_DO_PRODUCT, WF_DNN_PRODUCT_A, WF_DNN_IS_DESCRIPTOR, 1, 1},
+    {WF_DNN_DO_PRODUCT, WF_DNN_PRODUCT_B, WF_DNN_IS_DESCRIPTOR, 1, 1},
+    {WF_DNN_DO_PRODUCT, WF_DNN_PRODUCT_C, WF_DNN_IS_DESCRIPTOR, 1, 1},
+    {WF_DNN_DO_REDUCTION, WF_DNN_REDUCTION_HOW, WF_DNN_IS_DESCRIPTOR, 1, 1},
+    {WF_DNN_DO_REDUCTION, WF_DNN_REDUCTION_X, WF_DNN_IS_DESCRIPTOR, 1, 1},
+    {WF_DNN_DO_REDUCTION, WF_DNN_REDUCTION_Y, WF_DNN_IS_DESCRIPTOR, 1, 1},
+    {WF_DNN_DO_RESHAPE, WF_DNN_RESHAPE_X, WF_DNN_IS_DESCRIPTOR, 1, 1},
+    {WF_DNN_DO_RESHAPE, WF_DNN_RESHAPE_Y, WF_DNN_IS_DESCRIPTOR, 1, 1},
     {WF_DNN_GRAPH, WF_DNN_GRAPH_HANDLE, WF_DNN_IS_HANDLE, 1, 1},
     {WF_DNN_GRAPH, WF_DNN_GRAPH_OPERATIONS, WF_DNN_IS_DESCRIPTOR, 1, HOST_DNN_VALUES},
     {WF_DNN_HEURISTIC, WF_DNN_HEURISTIC_GRAPH, WF_DNN_IS_DESCRIPTOR, 1, 1},
@@ -233,9 +254,16 @@ int host_dnn_set(wf_cuda_descriptor *d, int attribute, int type, int64_t n, cons
 
 /* ---- what heuristics name ---- */
 
+static bool is_convolution(const wf_cuda_descriptor *graph)
+{
+    int kind = host_dnn_of(graph, WF_DNN_GRAPH_OPERATIONS)->kind;
+
+    return kind == WF_DNN_DO_FORWARD || kind == WF_DNN_DO_DATA || kind == WF_DNN_DO_WEIGHTS;
+}
+
 static bool adds_bias(const wf_cuda_descriptor *graph)
 {
-    return host_dnn_find(graph, WF_DNN_GRAPH_OPERATIONS)->n > 1;
+    return is_convolution(graph) && host_dnn_find(graph, WF_DNN_GRAPH_OPERATIONS)->n > 1;
 }
 
 static void fill_config(wf_cuda_descriptor *config, wf_cuda_descriptor *graph, int engine)
@@ -317,7 +345,9 @@ static void check_tensor(const wf_cuda_descriptor *d)
 
     need(dims->n == strides->n, "other numbers of strides than of extents");
     need(aligned > 0 && (aligned & (aligned - 1)) == 0, "an alignment that is no power of two");
-    need(type == WF_DNN_F32 || type == WF_DNN_F64, "a type that weft does not use");
+    need(type == WF_DNN_F32 || type == WF_DNN_F64 || type == WF_DNN_BF16 || type == WF_DNN_I32 ||
+             type == WF_DNN_BOOL,
+         "a type that weft does not use");
     for (int64_t i = 0; i < dims->n; i++)
         need(dims->of.ints[i] > 0 && strides->of.ints[i] > 0, "a tensor without elements");
 }
@@ -352,12 +382,16 @@ static bool spreads(const wf_cuda_descriptor *a, const wf_cuda_descriptor *b, bo
 
 static void check_pointwise(const wf_cuda_descriptor *d)
 {
+    static const int operands[] = {WF_DNN_EACH_B, WF_DNN_EACH_CHOICE};
     const wf_cuda_descriptor *x = host_dnn_of(d, WF_DNN_EACH_X), *y = host_dnn_of(d, WF_DNN_EACH_Y);
 
     need(host_dnn_of(d, WF_DNN_EACH_POINTWISE)->kind == WF_DNN_POINTWISE,
          "no pointwise descriptor");
-    need(spreads(y, x, false) && spreads(y, host_dnn_of(d, WF_DNN_EACH_B), true),
-         "operands that do not fit the result");
+    need(spreads(y, x, false), "an operand that does not fit the result");
+    for (int i = 0; i < 2; i++)
+        if (host_dnn_find(d, operands[i]))
+            need(spreads(y, host_dnn_of(d, operands[i]), true),
+                 "an operand that does not fit the result");
 }
 
 static void check_pack(const wf_cuda_descriptor *d)
@@ -418,6 +452,11 @@ int host_dnn_finish(wf_cuda_descriptor *d)
     case WF_DNN_DO_POINTWISE:
         check_pointwise(d);
         break;
+    case WF_DNN_DO_PRODUCT:
+    case WF_DNN_DO_REDUCTION:
+    case WF_DNN_DO_RESHAPE:
+        host_dnn_check_fused(d);
+        break;
     case WF_DNN_PACK:
         check_pack(d);
         break;
@@ -432,4 +471,51 @@ int host_dnn_finish(wf_cuda_descriptor *d)
     }
     d->finished = error == 0;
     return error;
+}
+
+/* ---- executions ---- */
+
+void *host_dnn_memory(const wf_cuda_descriptor *pack, const wf_cuda_descriptor *tensor, size_t n)
+{
+    const host_dnn_value *ids = host_dnn_find(pack, WF_DNN_PACK_IDS);
+    const int type = host_dnn_number(tensor, WF_DNN_TENSOR_TYPE);
+    const size_t size = type == WF_DNN_BF16 ? 2 : type == WF_DNN_F32 ? 4 : 8;
+    void *at = NULL;
+
+    need(!host_dnn_find(tensor, WF_DNN_TENSOR_VIRTUAL), "a value that nothing makes");
+    for (int64_t i = 0; i < ids->n; i++)
+        if (ids->of.ints[i] == host_dnn_ints(tensor, WF_DNN_TENSOR_ID)[0])
+            at = host_dnn_find(pack, WF_DNN_PACK_POINTERS)->of.pointers[i];
+    need(at != NULL, "no address of a tensor");
+    if (host_dnn_find(tensor, WF_DNN_TENSOR_BY_VALUE))
+        return at;
+    need((uintptr_t)at % (uintptr_t)host_dnn_ints(tensor, WF_DNN_TENSOR_ALIGNED)[0] == 0,
+         "a tensor that is not aligned as it says");
+    need(host_memory_has(at, n * size), "a tensor that is not in memory of the device");
+    return at;
+}
+
+host_execution *host_execution_new(wf_cuda_dnn *dnn, const wf_cuda_descriptor *plan,
+                                   const wf_cuda_descriptor *pack, wf_cuda_stream **s)
+{
+    const wf_cuda_descriptor *config;
+
+    need(dnn->stream && plan->kind == WF_DNN_PLAN && plan->finished && pack->kind == WF_DNN_PACK &&
+             pack->finished,
+         "something else than a plan and a pack to execute");
+    need(host_memory_has(host_dnn_find(pack, WF_DNN_PACK_WORKSPACE)->of.pointers[0],
+                         (size_t)plan->workspace),
+         "a workspace that is too small");
+    executed++;
+    *s = dnn->stream;
+    config = host_dnn_of(plan, WF_DNN_PLAN_CONFIG);
+    need(!config->n_notes || config->note != WF_DNN_NOTE_NONDETERMINISTIC,
+         "an engine that is not deterministic");
+    return is_convolution(config->graph) ? host_convolution_new(config, pack)
+                                         : host_fused_new(config, pack);
+}
+
+void host_execution_do(const host_execution *e)
+{
+    e->act(e);
 }

@@ -9,6 +9,7 @@
  *
  * Heuristics name two engines, and a third one to fall back to. At random the first refuses, rounds
  * its factors to bfloat16 or is not deterministic, the second wants 512 MiB, and a bias is refused.
+ * Attention (host_fused.c) has two engines, which may be refused as well.
  */
 #ifndef TESTS_CUDA_HOST_DNN_H
 #define TESTS_CUDA_HOST_DNN_H
@@ -31,12 +32,12 @@ int host_dnn_get(wf_cuda_descriptor *d, int attribute, int type, int64_t most, i
                  void *values);
 int host_dnn_finish(wf_cuda_descriptor *d);
 
-/* A convolution with all that it was executed with. */
-typedef struct host_convolution host_convolution;
+/* A plan with all that it was executed with. */
+typedef struct host_execution host_execution;
 /* In the lock: checked; the caller frees it. NULL without memory. *s: where it is queued. */
-host_convolution *host_convolution_new(wf_cuda_dnn *dnn, const wf_cuda_descriptor *plan,
-                                       const wf_cuda_descriptor *pack, wf_cuda_stream **s);
-void host_convolution_do(const host_convolution *c);
+host_execution *host_execution_new(wf_cuda_dnn *dnn, const wf_cuda_descriptor *plan,
+                                   const wf_cuda_descriptor *pack, wf_cuda_stream **s);
+void host_execution_do(const host_execution *e);
 
 /* Objects that have not been freed; how often heuristics were asked, and plans executed. */
 size_t host_dnn_objects(void);

@@ -27,7 +27,7 @@ struct work {
     struct CUstream_st *other;
     uint64_t target;
     host_multiplication *product;
-    host_convolution *convolution;
+    host_execution *execution;
     /* a part of a graph, which has it */
     struct work *recorded;
     struct CUgraphExec_st *replayed;

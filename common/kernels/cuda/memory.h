@@ -30,7 +30,7 @@ template <class T> inline T *wf_room(const wf_run *run, size_t at)
  * more than memory can have. */
 static inline wf_status wf_take_room(wf_prep *prep, int64_t n, size_t size, size_t *at, wf_err *err)
 {
-    size_t from = wf_align_up(prep->workspace_bytes, WF_ALIGNED), bytes;
+    size_t from = wf_align_up(prep->workspace_bytes, WF_ALIGNED), bytes = 0;
 
     if (!wf_mul_size((size_t)n, size, &bytes) || bytes > SIZE_MAX / 2 - from)
         return wf_fail_nomem(err, SIZE_MAX);

@@ -3,8 +3,7 @@
 #include "common/kernels/cuda/dnn/convolution.h"
 #include "common/base/size.h"
 
-/* The number of a sum that a bias is added to: it is not stored. */
-enum { RANK = 2 + WF_WINDOW_AXES, SUM = WF_DNN_TENSORS };
+enum { RANK = 2 + WF_WINDOW_AXES, SUM = -1 /* what a bias is added to */ };
 
 _Static_assert(RANK <= (int)WF_DNN_MOST_RANK && (int)WF_DNN_TENSORS <= (int)WF_DNN_MOST_TENSORS &&
                    sizeof(wf_dnn_conv) <= WF_DNN_CASE_BYTES,
@@ -81,7 +80,8 @@ static wf_cuda_descriptor *add_tensor(wf_dnn_builder *b, const wf_dnn_conv *c, i
         strides[i] = stride;
         stride *= dims[i];
     }
-    return wf_dnn_tensor(b, tensor, type_of(c), rank, dims, strides, tensor == SUM);
+    return tensor == SUM ? wf_dnn_inner(b, type_of(c), rank, dims, strides)
+                         : wf_dnn_tensor(b, (unsigned)tensor, type_of(c), rank, dims, strides);
 }
 
 /* A tensor `as` of the extents of `part`: SUM is of those of the result. */

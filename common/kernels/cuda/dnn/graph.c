@@ -43,20 +43,55 @@ void wf_dnn_finish(wf_dnn_builder *b, wf_cuda_descriptor *d)
         b->error = b->g->calls->dnn_finish(d);
 }
 
-wf_cuda_descriptor *wf_dnn_tensor(wf_dnn_builder *b, int tensor, int32_t type, int64_t rank,
-                                  const int64_t dims[], const int64_t strides[], bool is_virtual)
+/* Not finished yet. */
+static wf_cuda_descriptor *begin_tensor(wf_dnn_builder *b, int64_t id, int32_t type, int64_t rank,
+                                        const int64_t dims[], const int64_t strides[])
 {
     wf_cuda_descriptor *d = wf_dnn_make(b, WF_DNN_TENSOR);
-    const int64_t id = wf_dnn_id(tensor), aligned = ALIGNED;
+    const int64_t aligned = ALIGNED;
 
     wf_dnn_set(b, d, WF_DNN_TENSOR_TYPE, WF_DNN_IS_DATA_TYPE, 1, &type);
     wf_dnn_set(b, d, WF_DNN_TENSOR_DIMS, WF_DNN_IS_INT64, rank, dims);
     wf_dnn_set(b, d, WF_DNN_TENSOR_STRIDES, WF_DNN_IS_INT64, rank, strides);
     wf_dnn_set(b, d, WF_DNN_TENSOR_ID, WF_DNN_IS_INT64, 1, &id);
     wf_dnn_set(b, d, WF_DNN_TENSOR_ALIGNED, WF_DNN_IS_INT64, 1, &aligned);
-    if (is_virtual)
-        wf_dnn_set(b, d, WF_DNN_TENSOR_VIRTUAL, WF_DNN_IS_BOOL, 1, &is_virtual);
+    return d;
+}
+
+wf_cuda_descriptor *wf_dnn_tensor(wf_dnn_builder *b, unsigned tensor, int32_t type, int64_t rank,
+                                  const int64_t dims[], const int64_t strides[])
+{
+    wf_cuda_descriptor *d = begin_tensor(b, wf_dnn_id(tensor), type, rank, dims, strides);
+
     wf_dnn_finish(b, d);
+    return d;
+}
+
+wf_cuda_descriptor *wf_dnn_inner(wf_dnn_builder *b, int32_t type, int64_t rank,
+                                 const int64_t dims[], const int64_t strides[])
+{
+    const int64_t id = wf_dnn_id_of_scalar(WF_DNN_MOST_SCALARS) + b->g->n;
+    const bool yes = true;
+    wf_cuda_descriptor *d = begin_tensor(b, id, type, rank, dims, strides);
+
+    wf_dnn_set(b, d, WF_DNN_TENSOR_VIRTUAL, WF_DNN_IS_BOOL, 1, &yes);
+    wf_dnn_finish(b, d);
+    return d;
+}
+
+wf_cuda_descriptor *wf_dnn_scalar(wf_dnn_builder *b, int64_t rank, float value)
+{
+    static const int64_t ones[WF_DNN_MOST_RANK] = {1, 1, 1, 1, 1};
+    const unsigned i = b->g->n_scalars;
+    const bool yes = true;
+    wf_cuda_descriptor *d;
+
+    wf_assert(i < WF_DNN_MOST_SCALARS && rank <= WF_DNN_MOST_RANK);
+    d = begin_tensor(b, wf_dnn_id_of_scalar(i), WF_DNN_F32, rank, ones, ones);
+    wf_dnn_set(b, d, WF_DNN_TENSOR_BY_VALUE, WF_DNN_IS_BOOL, 1, &yes);
+    wf_dnn_finish(b, d);
+    b->g->scalars[i] = value;
+    b->g->n_scalars++;
     return d;
 }
 

@@ -11,8 +11,9 @@
 #include <stdbool.h>
 
 enum {
-    WF_DNN_MOST_MADE = 16,
-    WF_DNN_MOST_TENSORS = 4, /* whose memory is the caller's */
+    WF_DNN_MOST_MADE = 112,
+    WF_DNN_MOST_TENSORS = 11, /* whose memory is the caller's */
+    WF_DNN_MOST_SCALARS = 3,
     WF_DNN_MOST_RANK = 5
 };
 
@@ -20,14 +21,19 @@ typedef struct wf_dnn_graph {
     const wf_cuda_calls *calls;
     wf_cuda_descriptor *graph; /* one of those below */
     wf_cuda_descriptor *made[WF_DNN_MOST_MADE];
-    unsigned n;
-    unsigned n_tensors; /* tensor i has the id wf_dnn_id(i) */
+    unsigned n, n_tensors, n_scalars;
+    float scalars[WF_DNN_MOST_SCALARS]; /* operands that an execution is given with the addresses */
 } wf_dnn_graph;
 
-/* The number by which cuDNN knows a tensor. */
-static inline int64_t wf_dnn_id(int tensor)
+/* The number by which cuDNN knows tensor or scalar i. */
+static inline int64_t wf_dnn_id(unsigned tensor)
 {
-    return 1 + tensor;
+    return 1 + (int64_t)tensor;
+}
+
+static inline int64_t wf_dnn_id_of_scalar(unsigned i)
+{
+    return wf_dnn_id(WF_DNN_MOST_TENSORS + i);
 }
 
 /* What an engine may do with the numbers. f32 factors may be rounded: to anything, to TF32. */
@@ -67,10 +73,14 @@ void wf_dnn_set(wf_dnn_builder *b, wf_cuda_descriptor *d, int attribute, int typ
 void wf_dnn_set_descriptor(wf_dnn_builder *b, wf_cuda_descriptor *d, int attribute,
                            wf_cuda_descriptor *value);
 void wf_dnn_finish(wf_dnn_builder *b, wf_cuda_descriptor *d);
-/* A tensor with the number `tensor` of the caller's, or, where is_virtual, of none: what one
- * operation hands to another. type: WF_DNN_F32 ... */
-wf_cuda_descriptor *wf_dnn_tensor(wf_dnn_builder *b, int tensor, int32_t type, int64_t rank,
-                                  const int64_t dims[], const int64_t strides[], bool is_virtual);
+/* A tensor in memory of the caller's, who knows it by its number; type: WF_DNN_F32 ... */
+wf_cuda_descriptor *wf_dnn_tensor(wf_dnn_builder *b, unsigned tensor, int32_t type, int64_t rank,
+                                  const int64_t dims[], const int64_t strides[]);
+/* One that an operation hands to another, and that is not stored. */
+wf_cuda_descriptor *wf_dnn_inner(wf_dnn_builder *b, int32_t type, int64_t rank,
+                                 const int64_t dims[], const int64_t strides[]);
+/* A float32 for all elements of an operand of that rank. */
+wf_cuda_descriptor *wf_dnn_scalar(wf_dnn_builder *b, int64_t rank, float value);
 /* Ends with the graph of `n` operations, and gives the error. */
 int wf_dnn_end(wf_dnn_builder *b, wf_cuda_dnn *dnn, unsigned n_tensors, int64_t n,
                wf_cuda_descriptor *operations[]);

@@ -234,19 +234,26 @@ void wf_dnn_way_free(wf_dnn_way *w)
 static int make_pack(wf_dnn_way *w, const void *const tensors[], const void *workspace)
 {
     const wf_cuda_calls *calls = w->dnn->gpu->calls;
-    const unsigned n = w->chosen->graph.n_tensors;
-    const size_t bytes = n * sizeof tensors[0];
-    int64_t ids[WF_DNN_MOST_TENSORS];
+    const wf_dnn_graph *g = &w->chosen->graph;
+    const size_t bytes = g->n_tensors * sizeof tensors[0];
+    int64_t ids[WF_DNN_MOST_TENSORS + WF_DNN_MOST_SCALARS], n = 0;
+    const void *at[WF_DNN_MOST_TENSORS + WF_DNN_MOST_SCALARS];
     int error;
 
     if (w->pack && memcmp(w->tensors, tensors, bytes) == 0 && w->workspace == workspace)
         return 0;
     drop_pack(w);
-    for (unsigned i = 0; i < n; i++)
-        ids[i] = wf_dnn_id((int)i);
+    for (unsigned i = 0; i < g->n_tensors; i++, n++) {
+        ids[n] = wf_dnn_id(i);
+        at[n] = tensors[i];
+    }
+    for (unsigned i = 0; i < g->n_scalars; i++, n++) {
+        ids[n] = wf_dnn_id_of_scalar(i);
+        at[n] = &g->scalars[i];
+    }
     error = calls->dnn_make(WF_DNN_PACK, &w->pack);
     NEXT(error, calls->dnn_set(w->pack, WF_DNN_PACK_IDS, WF_DNN_IS_INT64, n, ids));
-    NEXT(error, calls->dnn_set(w->pack, WF_DNN_PACK_POINTERS, WF_DNN_IS_POINTER, n, tensors));
+    NEXT(error, calls->dnn_set(w->pack, WF_DNN_PACK_POINTERS, WF_DNN_IS_POINTER, n, at));
     NEXT(error, calls->dnn_set(w->pack, WF_DNN_PACK_WORKSPACE, WF_DNN_IS_POINTER, 1, &workspace));
     NEXT(error, calls->dnn_finish(w->pack));
     if (error != 0) {

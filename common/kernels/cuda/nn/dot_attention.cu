@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cuda/nn/dot_attention.cu - DotAttention and its gradient, by products and rows of
  * softmax: the scores of some heads at a time lie in the workspace. The gradient works the
- * probabilities out again. */
+ * probabilities out again. Where factors may be bfloat16, cuDNN computes what it can. */
 #include "common/kernels/cuda/elementwise/each.h"
+#include "common/kernels/cuda/nn/fused_attention.h"
 #include "common/kernels/cuda/nn/softmax.h"
 #include "common/kernels/cuda/product/batch.h"
 extern "C" {
@@ -25,7 +26,8 @@ struct plan {
     bool sums;    /* the mask is added; else it says where `fill` goes */
     wf_walk mask; /* over the scores of all heads; n 0: there is none */
     wf_batch products[STAGES];
-    size_t scores, slopes; /* in the workspace: [some, t, s] each */
+    size_t scores, slopes;    /* in the workspace: [some, t, s] each */
+    wf_fused_attention fused; /* with a forward pass: what is above is not used */
 };
 
 /* Masks the scores of `n` elements from number `first` on; T(0) for `fill` and no sums: slopes. */
@@ -62,7 +64,10 @@ template <class T> __global__ void find_slopes(const T *p, T *dp, T scale, wf_ar
 
 void release(void *state)
 {
-    for (wf_batch &b : static_cast<plan *>(state)->products)
+    plan *p = static_cast<plan *>(state);
+
+    wf_fused_free(&p->fused);
+    for (wf_batch &b : p->products)
         wf_batch_free(&b);
 }
 
@@ -118,6 +123,12 @@ wf_status prepare_for(wf_prep *prep, const wf_tensor *const in[], bool is_grad, 
     WF_TRY(wf_new_plan(prep, &p, err));
     prep->release = release;
     WF_TRY(wf_attention_of(prep->node, in, &p->a, err));
+    if (dtype == WF_F32) {
+        p->fused.a = p->a;
+        WF_TRY(wf_fused_new(prep, &p->fused, in[3], is_grad, err));
+        if (p->fused.forward)
+            return WF_OK;
+    }
     p->size = wf_dtype_size(dtype);
     if (!wf_mul_i64(p->a.t * p->a.s, (int64_t)p->size, &scores))
         return wf_fail_nomem(err, SIZE_MAX);
@@ -200,6 +211,8 @@ wf_status attend(const wf_run *run, const wf_tensor *const in[], wf_tensor *cons
 
     if (wf_elems(out[0]) == 0)
         return WF_OK;
+    if (p->fused.forward)
+        return wf_fused_attend(run, &p->fused, in, out[0], err);
     for (int64_t h = 0; h < a.heads; h += p->some) {
         WF_TRY(find_probabilities<T>(run, in, h, err));
         WF_TRY(wf_batch_go(&p->products[USE], run, wf_room<T>(run, p->scores),
@@ -233,6 +246,8 @@ wf_status attend_grad(const wf_run *run, const wf_tensor *const in[], wf_tensor 
     const plan *p = static_cast<const plan *>(run->state);
     const wf_attention &a = p->a;
 
+    if (p->fused.forward)
+        return wf_fused_grad(run, &p->fused, in, out, err);
     for (int64_t h = 0; h < a.heads; h += p->some) {
         const T *dy = at_head<T>(in[0], h, a.t * a.e), *q = at_head<T>(in[1], h, a.t * a.d);
         T *probabilities = wf_room<T>(run, p->scores), *slopes = wf_room<T>(run, p->slopes);

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/kernels/cuda/nn/fused_attention.h - DotAttention and its gradient by cuDNN's kernels
+ * (dnn/attention.h), where factors may be rounded to bfloat16: q, k, v and dy are copied as such,
+ * and the results are made in bfloat16, so that they are rounded once more than products with sums
+ * in float32 are. The gradient makes y and the statistics of its rows again.
+ */
+#ifndef WF_KERNELS_CUDA_FUSED_ATTENTION_H
+#define WF_KERNELS_CUDA_FUSED_ATTENTION_H
+
+#include "common/kernels/cuda/elementwise/each.h"
+#include "common/kernels/cuda/memory.h"
+extern "C" {
+#include "common/kernels/cuda/dnn/attention.h"
+#include "common/kernels/cuda/dnn/choose.h"
+#include "common/kernels/cuda/dnn/way.h"
+#include "common/kernels/shape/attention.h"
+#include "common/tensor/half.h"
+}
+
+#include <cmath>
+
+struct wf_fused_attention {
+    wf_attention a;
+    int64_t some; /* heads at a time; divides their number */
+    bool sums, causal;
+    wf_walk mask;                      /* over [t, s]; n 0: there is none, or causal says it */
+    wf_dnn_way *forward, *grad;        /* NULL: not by cuDNN; without a gradient */
+    size_t q, k, v, y, stats, mask_at; /* in the workspace */
+    size_t dy, dq, dk, dv, room;
+};
+
+/* A score that is so low has no part in any sum that one at least 1e8 higher is in. */
+const float WF_HIDDEN = -1e9f;
+
+/* ---- planning ---- */
+
+/* Whether element i of a constant mask hides a score, or lets it pass as it is. */
+inline bool wf_hides(const wf_tensor *mask, double fill, int64_t i, bool *passes)
+{
+    const float added = mask->dtype == WF_BOOL ? 0 : static_cast<const float *>(mask->data)[i];
+
+    if (mask->dtype == WF_BOOL) {
+        *passes = !static_cast<const uint8_t *>(mask->data)[i];
+        return !*passes && fill <= (double)WF_HIDDEN;
+    }
+    *passes = added == 0;
+    return added <= WF_HIDDEN;
+}
+
+/* Whether a mask [t, s] is constant, and lets row i see columns 0 to i alone. */
+inline bool wf_is_causal(const wf_attention &a, const wf_tensor *mask)
+{
+    if (!mask->data || wf_elems(mask) != a.t * a.s)
+        return false;
+    for (int64_t i = 0; i < a.t; i++)
+        for (int64_t j = 0; j < a.s; j++) {
+            bool passes;
+            bool hides = wf_hides(mask, a.fill, i * a.s + j, &passes);
+
+            if (j > i ? !hides : !passes)
+                return false;
+        }
+    return true;
+}
+
+/* Whether one mask is for all heads. */
+inline bool wf_is_of_all_heads(const wf_tensor *mask)
+{
+    for (uint32_t i = 0; i + 2 < mask->rank; i++)
+        if (mask->dims[i] != 1)
+            return false;
+    return true;
+}
+
+inline void wf_lay_shared_mask(wf_fused_attention *f, const wf_tensor *mask)
+{
+    wf_tensor scores = {}, last = *mask;
+    const wf_tensor *from = &last;
+
+    scores.rank = 2;
+    scores.dims[0] = f->a.t;
+    scores.dims[1] = f->a.s;
+    for (; last.rank > 2; last.rank--) /* the axes in front are ones */
+        for (uint32_t i = 0; i + 1 < last.rank; i++)
+            last.dims[i] = last.dims[i + 1];
+    f->sums = mask->dtype != WF_BOOL;
+    wf_walk_broadcast(&f->mask, &scores, 1, &from);
+}
+
+/* The most heads for which a gradient that keeps the slopes of the scores, in bfloat16, stays below
+ * the most workspace; it rounds their extents up. */
+inline int64_t wf_fused_heads(const wf_attention &a)
+{
+    const int64_t up = 128;
+    const int64_t each = wf_ceil_div(a.t, up) * up * (wf_ceil_div(a.s, up) * up) * 2;
+    const int64_t most = (int64_t)WF_DNN_MOST_WORKSPACE / 8 * 7 / each;
+    int64_t some = WF_MIN(WF_MAX(most, (int64_t)1), a.heads);
+
+    while (a.heads % some)
+        some--;
+    return some;
+}
+
+/* Asks cuDNN, which may refuse: then *way is NULL. The workspace is for this way and those before.
+ */
+inline wf_status wf_ask_attention(wf_prep *prep, const wf_fused_attention *f, bool is_grad,
+                                  wf_dnn_way **way, wf_err *err)
+{
+    const size_t before = prep->workspace_bytes;
+    wf_dnn_attention c = {};
+    wf_dnn_asked asked;
+
+    c.is_grad = is_grad;
+    c.heads = f->some;
+    c.t = f->a.t;
+    c.s = f->a.s;
+    c.d = f->a.d;
+    c.e = f->a.e;
+    c.causal = f->causal;
+    c.adds_mask = f->mask.n > 0;
+    c.scale = f->a.scale;
+    asked = wf_dnn_ask_attention(&c);
+    if (wf_dnn_attention_fits(&c))
+        WF_TRY(wf_dnn_way_new(prep, &asked, way, err));
+    prep->workspace_bytes = WF_MAX(prep->workspace_bytes, before);
+    return WF_OK;
+}
+
+inline wf_status wf_take_fused_room(wf_prep *prep, wf_fused_attention *f, wf_err *err)
+{
+    const wf_attention &a = f->a;
+    const int64_t q = f->some * a.t * a.d, k = f->some * a.s * a.d, v = f->some * a.s * a.e;
+    const int64_t y = f->some * a.t * a.e, rows = f->some * a.t;
+    const size_t bf16 = sizeof(uint16_t);
+
+    WF_TRY(wf_take_room(prep, q, bf16, &f->q, err));
+    WF_TRY(wf_take_room(prep, k, bf16, &f->k, err));
+    WF_TRY(wf_take_room(prep, v, bf16, &f->v, err));
+    WF_TRY(wf_take_room(prep, y, bf16, &f->y, err));
+    WF_TRY(wf_take_room(prep, rows, sizeof(float), &f->stats, err));
+    if (f->mask.n > 0)
+        WF_TRY(wf_take_room(prep, a.t * a.s, sizeof(float), &f->mask_at, err));
+    if (!f->grad)
+        return WF_OK;
+    WF_TRY(wf_take_room(prep, y, bf16, &f->dy, err));
+    WF_TRY(wf_take_room(prep, q, bf16, &f->dq, err));
+    WF_TRY(wf_take_room(prep, k, bf16, &f->dk, err));
+    WF_TRY(wf_take_room(prep, v, bf16, &f->dv, err));
+    return wf_take_room(prep, rows, sizeof(float), &f->room, err);
+}
+
+inline void wf_fused_free(wf_fused_attention *f)
+{
+    wf_dnn_way_free(f->forward);
+    wf_dnn_way_free(f->grad);
+    f->forward = f->grad = nullptr;
+}
+
+/* Plans it for operands of which f->a tells the extents; without f->forward cuDNN does not compute
+ * it. Call wf_fused_free in either case. */
+inline wf_status wf_fused_new(wf_prep *prep, wf_fused_attention *f, const wf_tensor *mask,
+                              bool is_grad, wf_err *err)
+{
+    const size_t before = prep->workspace_bytes;
+
+    if (!prep->bf16 || f->a.heads == 0 || f->a.t == 0 || f->a.s == 0 ||
+        (mask && !wf_is_of_all_heads(mask)))
+        return WF_OK;
+    f->causal = mask && wf_is_causal(f->a, mask);
+    if (mask && !f->causal)
+        wf_lay_shared_mask(f, mask);
+    f->some = is_grad ? wf_fused_heads(f->a) : f->a.heads;
+    WF_TRY(wf_ask_attention(prep, f, false, &f->forward, err));
+    if (f->forward && is_grad)
+        WF_TRY(wf_ask_attention(prep, f, true, &f->grad, err));
+    if (f->forward && (f->grad || !is_grad))
+        return wf_take_fused_room(prep, f, err);
+    wf_fused_free(f);
+    prep->workspace_bytes = before;
+    return WF_OK;
+}
+
+/* ---- running ---- */
+
+/* A copy in bfloat16 of what lies [n, rows, columns], or [n, columns, rows] where it is turned. */
+static __global__ void wf_narrow_heads(const float *x, uint16_t *to, int64_t n, int64_t rows,
+                                       int64_t columns, bool turned)
+{
+    for (int64_t i = wf_first(); i < n * rows * columns; i += wf_all()) {
+        const int64_t head = i / (rows * columns), in_head = i % (rows * columns);
+        const int64_t from = in_head % columns * rows + in_head / columns;
+
+        to[i] = wf_f32_to_bf16_inline(x[turned ? head * rows * columns + from : i]);
+    }
+}
+
+/* And back. */
+static __global__ void wf_widen_heads(const uint16_t *x, float *to, int64_t n, int64_t rows,
+                                      int64_t columns, bool turned)
+{
+    for (int64_t i = wf_first(); i < n * rows * columns; i += wf_all()) {
+        const int64_t head = i / (rows * columns), in_head = i % (rows * columns);
+        const int64_t from = in_head % rows * columns + in_head / rows;
+
+        to[i] = wf_bf16_to_f32_inline(x[turned ? head * rows * columns + from : i]);
+    }
+}
+
+static __global__ void wf_spread_sums(const float *mask, wf_walk w, float *to)
+{
+    for (int64_t i = wf_first(); i < w.elems; i += wf_all())
+        to[i] = mask[wf_at(w, 0, i)];
+}
+
+static __global__ void wf_spread_fill(const uint8_t *mask, wf_walk w, float fill, float *to)
+{
+    for (int64_t i = wf_first(); i < w.elems; i += wf_all())
+        to[i] = mask[wf_at(w, 0, i)] ? fill : 0.0f;
+}
+
+inline wf_status wf_narrow(const wf_run *run, const float *x, size_t to, int64_t n, int64_t rows,
+                           int64_t columns, bool turned, wf_err *err)
+{
+    return wf_launch(run, "narrow", wf_narrow_heads, wf_blocks(run, n * rows * columns), err, x,
+                     wf_room<uint16_t>(run, to), n, rows, columns, turned);
+}
+
+inline wf_status wf_widen(const wf_run *run, size_t from, float *to, int64_t n, int64_t rows,
+                          int64_t columns, bool turned, wf_err *err)
+{
+    return wf_launch(run, "widen", wf_widen_heads, wf_blocks(run, n * rows * columns), err,
+                     wf_room<const uint16_t>(run, from), to, n, rows, columns, turned);
+}
+
+inline wf_status wf_spread_mask(const wf_run *run, const wf_fused_attention *f,
+                                const wf_tensor *mask, wf_err *err)
+{
+    const unsigned blocks = wf_blocks(run, f->a.t * f->a.s);
+    float *to = wf_room<float>(run, f->mask_at);
+
+    if (f->mask.n == 0)
+        return WF_OK;
+    if (f->sums)
+        return wf_launch(run, "mask", wf_spread_sums, blocks, err, wf_in<float>(mask), f->mask, to);
+    return wf_launch(run, "mask", wf_spread_fill, blocks, err, wf_in<uint8_t>(mask), f->mask,
+                     (float)f->a.fill, to);
+}
+
+/* y and the statistics of the heads from number `head` on. in: q, k, v, mask. */
+inline wf_status wf_fused_forward(const wf_run *run, const wf_fused_attention *f,
+                                  const wf_tensor *const in[], int64_t head, wf_err *err)
+{
+    const wf_attention &a = f->a;
+    const void *at[WF_DNN_MOST_TENSORS] = {};
+
+    WF_TRY(wf_narrow(run, wf_in<float>(in[0]) + head * a.t * a.d, f->q, f->some, a.t, a.d, false,
+                     err));
+    WF_TRY(wf_narrow(run, wf_in<float>(in[1]) + head * a.s * a.d, f->k, f->some, a.s, a.d,
+                     a.trans_k, err));
+    WF_TRY(wf_narrow(run, wf_in<float>(in[2]) + head * a.s * a.e, f->v, f->some, a.s, a.e, false,
+                     err));
+    at[WF_DNN_ATT_Q] = wf_room<uint16_t>(run, f->q);
+    at[WF_DNN_ATT_K] = wf_room<uint16_t>(run, f->k);
+    at[WF_DNN_ATT_V] = wf_room<uint16_t>(run, f->v);
+    at[WF_DNN_ATT_Y] = wf_room<uint16_t>(run, f->y);
+    at[WF_DNN_ATT_STATS] = wf_room<float>(run, f->stats);
+    at[WF_DNN_ATT_MASK] = wf_room<float>(run, f->mask_at);
+    return wf_dnn_way_go(f->forward, run, at, err);
+}
+
+/* in: q, k, v, mask. */
+inline wf_status wf_fused_attend(const wf_run *run, const wf_fused_attention *f,
+                                 const wf_tensor *const in[], wf_tensor *y, wf_err *err)
+{
+    const wf_attention &a = f->a;
+
+    WF_TRY(wf_spread_mask(run, f, in[3], err));
+    WF_TRY(wf_fused_forward(run, f, in, 0, err));
+    return wf_widen(run, f->y, wf_out<float>(y), f->some, a.t, a.e, false, err);
+}
+
+/* From dy, q, k, v, mask: dq, dk, dv. */
+inline wf_status wf_fused_grad(const wf_run *run, const wf_fused_attention *f,
+                               const wf_tensor *const in[], wf_tensor *const out[], wf_err *err)
+{
+    const wf_attention &a = f->a;
+    const void *at[WF_DNN_MOST_TENSORS] = {};
+
+    at[WF_DNN_ATT_Q] = wf_room<uint16_t>(run, f->q);
+    at[WF_DNN_ATT_K] = wf_room<uint16_t>(run, f->k);
+    at[WF_DNN_ATT_V] = wf_room<uint16_t>(run, f->v);
+    at[WF_DNN_ATT_Y] = wf_room<uint16_t>(run, f->y);
+    at[WF_DNN_ATT_STATS] = wf_room<float>(run, f->stats);
+    at[WF_DNN_ATT_DY] = wf_room<uint16_t>(run, f->dy);
+    at[WF_DNN_ATT_DQ] = wf_room<uint16_t>(run, f->dq);
+    at[WF_DNN_ATT_DK] = wf_room<uint16_t>(run, f->dk);
+    at[WF_DNN_ATT_DV] = wf_room<uint16_t>(run, f->dv);
+    at[WF_DNN_ATT_ROOM] = wf_room<float>(run, f->room);
+    at[WF_DNN_ATT_GRAD_MASK] = wf_room<float>(run, f->mask_at);
+    WF_TRY(wf_spread_mask(run, f, in[4], err));
+    for (int64_t h = 0; h < a.heads; h += f->some) {
+        WF_TRY(wf_fused_forward(run, f, in + 1, h, err));
+        WF_TRY(wf_narrow(run, wf_in<float>(in[0]) + h * a.t * a.e, f->dy, f->some, a.t, a.e, false,
+                         err));
+        WF_TRY(wf_dnn_way_go(f->grad, run, at, err));
+        WF_TRY(wf_widen(run, f->dq, wf_out<float>(out[0]) + h * a.t * a.d, f->some, a.t, a.d, false,
+                        err));
+        WF_TRY(wf_widen(run, f->dk, wf_out<float>(out[1]) + h * a.s * a.d, f->some, a.s, a.d,
+                        a.trans_k, err));
+        WF_TRY(wf_widen(run, f->dv, wf_out<float>(out[2]) + h * a.s * a.e, f->some, a.s, a.e, false,
+                        err));
+    }
+    return WF_OK;
+}
+
+#endif
