@@ -6,9 +6,9 @@
 #include "common/base/file.h"
 #include "common/base/size.h"
 #include "common/graph/emit.h"
-#include "common/kernels/cuda/compile/kept.h"
 #include "common/kernels/cuda/compile/source.h"
 #include "common/kernels/cuda/device.h"
+#include "common/kernels/cuda/kept.h"
 #include "tests/cuda/chain_case.h"
 #include "tests/cuda/host.h"
 

@@ -3,7 +3,7 @@
 #include "common/kernels/cuda/compile/compile.h"
 #include "common/base/bytes.h"
 #include "common/base/size.h"
-#include "common/kernels/cuda/compile/kept.h"
+#include "common/kernels/cuda/kept.h"
 #include "common/log/log.h"
 
 #include <pthread.h>
@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
+
+/* Compiled code on disk: without it, code is compiled again. */
+static const wf_cuda_kind code_kind = {"cubin", "weftcode"};
 
 typedef struct kernel kernel;
 struct kernel {
@@ -143,12 +146,12 @@ static void make(wf_cuda_compiled *c, const char *source, const char *name, kern
     wf_bytes code = {0};
     int error = 0;
 
-    if (!wf_cuda_kept_read(k->key, &code) || load(c, &code, name, k) != 0) {
+    if (!wf_cuda_kept_read(&code_kind, k->key, &code) || load(c, &code, name, k) != 0) {
         wf_bytes_clear(&code);
         if (compile(c, source, &code)) {
             error = load(c, &code, name, k);
             if (error == 0)
-                wf_cuda_kept_write(k->key, code.data, code.size);
+                (void)wf_cuda_kept_write(&code_kind, k->key, code.data, code.size);
             else
                 warn(c, error, "");
         }

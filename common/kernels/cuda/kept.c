@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cuda/compile/kept.c
+/* common/kernels/cuda/kept.c
  *
  * Two threads of a process that write the same file use the same temporary name: the file may be
  * damaged for a moment, which its readers notice by the checksum. */
-#include "common/kernels/cuda/compile/kept.h"
+#include "common/kernels/cuda/kept.h"
 #include "common/base/file.h"
 
 #include <inttypes.h>
@@ -12,16 +12,14 @@
 #include <string.h>
 #include <xxhash.h>
 
-static const size_t MOST_BYTES = (size_t)64 << 20; /* the code of a chain has some KiB */
+static const size_t MOST_BYTES = (size_t)64 << 20; /* code of a chain has some KiB */
 
 /* A host's own byte order: a file of another one is damaged. */
 typedef struct head {
     char magic[8];
     wf_cuda_key key;
-    uint64_t bytes, sum; /* of the code behind it */
+    uint64_t bytes, sum; /* of the content behind it */
 } head;
-
-static const char magic[8] = "weftcode";
 
 bool wf_cuda_kept_folder(char out[static PATH_MAX])
 {
@@ -38,33 +36,34 @@ bool wf_cuda_kept_folder(char out[static PATH_MAX])
     return n > 0 && n < PATH_MAX;
 }
 
-static bool path_of(wf_cuda_key key, char folder[static PATH_MAX], char path[static PATH_MAX])
+static bool path_of(const wf_cuda_kind *kind, wf_cuda_key key, char folder[static PATH_MAX],
+                    char path[static PATH_MAX])
 {
     return wf_cuda_kept_folder(folder) &&
-           snprintf(path, PATH_MAX, "%s/%016" PRIx64 "%016" PRIx64 ".cubin", folder, key.high,
-                    key.low) < PATH_MAX;
+           snprintf(path, PATH_MAX, "%s/%016" PRIx64 "%016" PRIx64 ".%s", folder, key.high, key.low,
+                    kind->suffix) < PATH_MAX;
 }
 
-static bool is_right(const head *h, wf_cuda_key key, const wf_bytes *file)
+static bool is_right(const head *h, const wf_cuda_kind *kind, wf_cuda_key key, const wf_bytes *file)
 {
-    return memcmp(h->magic, magic, sizeof magic) == 0 && h->key.high == key.high &&
+    return memcmp(h->magic, kind->magic, sizeof h->magic) == 0 && h->key.high == key.high &&
            h->key.low == key.low && h->bytes == file->size - sizeof *h &&
            h->sum == XXH3_64bits(file->data + sizeof *h, file->size - sizeof *h);
 }
 
-bool wf_cuda_kept_read(wf_cuda_key key, wf_bytes *out)
+bool wf_cuda_kept_read(const wf_cuda_kind *kind, wf_cuda_key key, wf_bytes *out)
 {
     char folder[PATH_MAX], path[PATH_MAX];
     wf_bytes file = {0};
     bool found;
     head h;
 
-    if (!path_of(key, folder, path) || wf_file_read(path, MOST_BYTES, &file, NULL) != WF_OK)
+    if (!path_of(kind, key, folder, path) || wf_file_read(path, MOST_BYTES, &file, NULL) != WF_OK)
         return false;
     found = file.size > sizeof h;
     if (found) {
         memcpy(&h, file.data, sizeof h);
-        found = is_right(&h, key, &file);
+        found = is_right(&h, kind, key, &file);
     }
     if (found)
         wf_bytes_add(out, file.data + sizeof h, file.size - sizeof h);
@@ -72,18 +71,19 @@ bool wf_cuda_kept_read(wf_cuda_key key, wf_bytes *out)
     return found && !out->failed;
 }
 
-void wf_cuda_kept_write(wf_cuda_key key, const void *code, size_t bytes)
+bool wf_cuda_kept_write(const wf_cuda_kind *kind, wf_cuda_key key, const void *data, size_t bytes)
 {
     char folder[PATH_MAX], path[PATH_MAX];
-    head h = {.key = key, .bytes = bytes, .sum = XXH3_64bits(code, bytes)};
+    head h = {.key = key, .bytes = bytes, .sum = XXH3_64bits(data, bytes)};
     wf_bytes file = {0};
+    bool written;
 
-    if (!path_of(key, folder, path) || wf_make_dirs(folder, NULL) != WF_OK)
-        return;
-    memcpy(h.magic, magic, sizeof magic);
+    if (!path_of(kind, key, folder, path) || wf_make_dirs(folder, NULL) != WF_OK)
+        return false;
+    memcpy(h.magic, kind->magic, sizeof h.magic);
     wf_bytes_add(&file, &h, sizeof h);
-    wf_bytes_add(&file, code, bytes);
-    if (!file.failed)
-        (void)!wf_file_write(path, file.data, file.size, NULL);
+    wf_bytes_add(&file, data, bytes);
+    written = !file.failed && wf_file_write(path, file.data, file.size, NULL) == WF_OK;
     wf_bytes_close(&file);
+    return written;
 }
