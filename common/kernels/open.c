@@ -55,6 +55,17 @@ static bool find_plugin(char out[static PATH_MAX])
     return false;
 }
 
+/* Its lines are those of this program. */
+static void *open_plugin(const char *path)
+{
+    void *plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *init = plugin ? dlsym(plugin, WEFT_CUDA_LOG) : NULL;
+
+    if (init)
+        wf_log_pass((__typeof__(weft_cuda_log) *)(uintptr_t)init);
+    return plugin;
+}
+
 /* A function of the plug-in, which stays loaded. */
 static wf_status find_in_plugin(const char *name, const char *function, weft_cuda_device_fn **out,
                                 wf_err *err)
@@ -68,7 +79,7 @@ static wf_status find_in_plugin(const char *name, const char *function, weft_cud
             "build weft where nvcc of CUDA 13 is, or say with WEFT_CUDA where the file is",
             "%s: this weft has no " PLUGIN, name);
     if (!plugin)
-        plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        plugin = open_plugin(path);
     if (!plugin)
         return wf_fail(err, WF_UNSUPPORTED,
                        "it needs the libraries of CUDA 13; where they are elsewhere, name their "

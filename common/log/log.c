@@ -19,6 +19,11 @@ void wf_log_init(const char *who, wf_log_level least)
     lowest = least;
 }
 
+void wf_log_pass(void (*init)(const char *who, wf_log_level least))
+{
+    init(speaker, lowest);
+}
+
 int wf_log_on(wf_log_level level)
 {
     return level >= lowest;

@@ -17,6 +17,8 @@ typedef enum wf_log_level { WF_DEBUG, WF_INFO, WF_WARN, WF_ERROR } wf_log_level;
 /* Says who speaks ("worker/0") and from which level on lines are written to stderr. Without it,
  * WARN and above are written, with no name. Call once, before other threads start. */
 void wf_log_init(const char *who, wf_log_level least);
+/* Has `init` called with the same: that of a plug-in, which has a log of its own. */
+void wf_log_pass(void (*init)(const char *who, wf_log_level least));
 /* Whether a level is written now, for facts that cost something to gather. */
 int wf_log_on(wf_log_level level);
 void wf_log_line(wf_log_level level, const char *event, const char *fmt, ...) WF_PRINTF(3, 4);

@@ -68,6 +68,11 @@ static void set_up(void)
     free(words);
 }
 
+void weft_cuda_log(const char *who, wf_log_level least)
+{
+    wf_log_init(who, least);
+}
+
 wf_status weft_cuda_device(int index, const wf_device_rows **out, wf_err *err)
 {
     static bool is_set_up;

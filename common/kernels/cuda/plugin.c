@@ -4,6 +4,11 @@
 #include "common/kernels/cuda/device.h"
 #include "common/kernels/cuda/planned.h"
 
+void weft_cuda_log(const char *who, wf_log_level least)
+{
+    wf_log_init(who, least);
+}
+
 wf_status weft_cuda_device(int index, const wf_device_rows **out, wf_err *err)
 {
     wf_cuda_gpu *g = NULL;
