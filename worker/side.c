@@ -232,7 +232,8 @@ static wf_status plan_for(wf_side *s, const wf_side_replica *on, uint64_t record
                                .resident = s->resident,
                                .measure_only = measure_only,
                                .bf16 = s->spec.start->bf16,
-                               .tf32 = s->spec.start->tf32};
+                               .tf32 = s->spec.start->tf32,
+                               .deterministic = s->spec.start->deterministic};
     wf_status rc = WF_OK;
 
     if (!shapes)

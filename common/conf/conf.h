@@ -336,6 +336,7 @@ typedef struct wf_job_conf {
     wf_on_nan on_nan;        /* what a step with NaN or infinity does */
     uint64_t seed;           /* 0 */
     bool bf16, tf32;         /* products of the network round their factors to bfloat16, TF32 */
+    bool deterministic;      /* no algorithm of a GPU's libraries is chosen by measuring; false */
     uint64_t slice_bytes;    /* 4 MiB */
     const wf_conf_pin *pins; /* [n_pins]; of those that match a name the first counts */
     size_t n_pins;

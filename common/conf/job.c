@@ -444,6 +444,8 @@ static const wf_key job_keys[] = {
      .later = later_recoveries, .usual = "full"},
     {"on_nan", WF_KEY_CALL, .read = read_on_nan, .usual = "stop"},
     {"compute", WF_KEY_CALL, .read = read_compute, .usual = "float32"},
+    {"deterministic", WF_KEY_BOOL, .offset = offsetof(wf_job_conf, deterministic),
+     .usual = "false"},
     {"seed", WF_KEY_U64, .offset = offsetof(wf_job_conf, seed), .most = LARGEST, .usual = "0"},
     {"slice_bytes", WF_KEY_U64, .offset = offsetof(wf_job_conf, slice_bytes), .least = 1024,
      .most = 1 << 30, .usual = "4194304"},

@@ -76,6 +76,8 @@ typedef struct wf_plan_options {
     bool measure_only;      /* for wf_plan_memory alone: nothing large is allocated */
     bool bf16; /* f32 products and convolutions round their factors to bfloat16; sums stay f32 */
     bool tf32; /* or, on a GPU, to TF32 */
+    bool deterministic; /* algorithms of a GPU's libraries are those that these name first: none are
+                         * measured, whose times differ from run to run */
 } wf_plan_options;
 
 /* What a port of the plan is. Strings are borrowed for the plan's life. */

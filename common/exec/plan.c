@@ -80,6 +80,7 @@ static wf_status build(wf_plan *p, const wf_graph *g, const wf_plan_options *o, 
     p->pool = o->pool;
     p->bf16 = o->bf16;
     p->tf32 = o->tf32;
+    p->deterministic = o->deterministic;
     p->measure_only = o->measure_only;
     /* Sums with it do not overflow. */
     p->limit_bytes = WF_MIN(o->limit_bytes ? o->limit_bytes : all_memory(o), SIZE_MAX / 2);

@@ -186,7 +186,8 @@ static wf_status make_step(wf_plan *p, uint32_t i, wf_step *s, wf_err *err)
                     .arena = p->arena,
                     .threads = wf_pool_threads(p->pool),
                     .bf16 = p->bf16,
-                    .tf32 = p->tf32};
+                    .tf32 = p->tf32,
+                    .untimed = p->deterministic || p->measure_only};
     wf_status rc = WF_OK;
 
     s->kernel = p->kernels[i];

@@ -412,6 +412,7 @@ static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *run,
     p->start.skip_nan = job->on_nan == WF_NAN_SKIP;
     p->start.bf16 = job->bf16;
     p->start.tf32 = job->tf32;
+    p->start.deterministic = job->deterministic;
     p->epochs = job->epochs;
     p->steps = job->steps;
     p->every_steps = job->every_steps;

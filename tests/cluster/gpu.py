@@ -9,6 +9,7 @@ PLUGIN is loaded instead of weft-cuda.so; it is told by WEFT_CUDA_HOST what to d
 import os
 import re
 import sys
+import tempfile
 
 from losses import losses, saved_weights
 from remote_device import RECORDS, job, write_data
@@ -235,6 +236,24 @@ def products_are_rounded_where_a_job_asks_for_it(weft):
     check((got["cpu", ""] == got["cpu", "compute: tf32\n"]).all(), f"{got}")
 
 
+def algorithms_are_chosen_once(weft):
+    """The next job takes them from the folder, and a job can forbid it. The plug-in's have equal bits."""
+    got, said = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for more in "", "", "deterministic: true\n":
+            with alone(weft, epochs=1) as c:
+                c.env["WEFT_CACHE"] = folder
+                c.write("alone.yaml", c.read("alone.yaml") + more)
+                c.must("train", "alone.yaml")
+                got.append(losses(c))
+                log = c.read(os.path.join(".weft", "logs", "worker-0.log"))
+                said.append(re.findall(r"cuda\.chosen device=cuda:0 timed=(\d+) took_ms=\d+ kept=(\d+)", log))
+    sums = [(sum(int(n) for n, _ in s), sum(int(n) for _, n in s)) for s in said]
+    # two layers with two batches each and their gradients, and evaluations
+    check(sums[0][0] >= 10 and sums[1] == (0, sum(sums[0])) and sums[2] == (0, 0), f"measured and kept: {said}")
+    check(got[0] and got[0] == got[1] == got[2], f"{got}")
+
+
 def bad_gradients(weft, on_nan, bad, ps, batches=1):
     """A job on a GPU whose gradient, and not its loss, is NaN where a record is zeros: it was said last."""
     node, info = helper.make_node, helper.make_tensor_value_info
@@ -388,7 +407,7 @@ def memory_is_planned_without_a_gpu(weft):
 
 main([variables_on_a_gpu_have_the_bits_of_those_of_a_ps, variables_of_a_gpu_are_saved_and_go_on_anywhere, a_step_copies_its_batch_and_its_loss,
       weights_and_gradients_are_copied_without_the_host,
-      products_are_rounded_where_a_job_asks_for_it,
+      products_are_rounded_where_a_job_asks_for_it, algorithms_are_chosen_once,
       a_gradient_on_a_gpu_that_is_no_number_is_named, a_step_is_left_out_on_a_gpu, memory_for_variables_is_asked_for_by_name,
       jobs_have_the_losses_of_the_cpu, a_job_trains_on_a_gpu_without_a_cluster, a_file_runs_on_a_gpu_as_on_the_cpu, memory_is_planned_without_a_gpu, what_is_wrong_with_a_gpu_is_said, a_batch_that_fits_is_named,
       a_plugin_of_another_weft_is_refused,

@@ -54,6 +54,7 @@ static struct {
 void cuda_host_seed(uint64_t s)
 {
     seed = (wf_rng_key){s, 0xC0DA};
+    host_time_seed(s);
     drawn = 0;
 }
 
@@ -202,6 +203,7 @@ static void run_first(struct CUstream_st *s)
     work *w = s->first;
 
     if (w->act && sticky == 0) {
+        host_time_pass(s, w->recorded ? w->recorded : w);
         host_memory_open();
         acting = true;
         w->act(w->recorded ? w->recorded : w);
@@ -514,7 +516,11 @@ static int host_event_record(wf_cuda_event *e, wf_cuda_stream *s)
         abort();
     }
     if (error == 0)
-        *e = (struct CUevent_st){s, s->queued};
+        error = host_time_stamp(e, s);
+    if (error == 0) {
+        e->stream = s;
+        e->target = s->queued;
+    }
     return host_end(error);
 }
 
@@ -568,65 +574,6 @@ static int host_launch(const wf_cuda_function *f, wf_cuda_dim grid, wf_cuda_dim 
     append(s, w);
     host_counts.launches++;
     return host_end(0);
-}
-
-static void do_product(work *w)
-{
-    host_multiplication_do(w->product);
-}
-
-static int host_multiply(wf_cuda_lt *lt, wf_cuda_product *p, const void *alpha, const void *a,
-                         wf_cuda_layout *of_a, const void *b, wf_cuda_layout *of_b,
-                         const void *beta, void *c, wf_cuda_layout *of_c,
-                         const wf_cuda_algorithm *algorithm, void *workspace, wf_cuda_stream *s)
-{
-    work like = {.act = do_product, .name = "a product"};
-    int error = host_begin("multiply");
-
-    wf_assert(lt);
-    if (error == 0) {
-        like.product = host_multiplication_new(p, alpha, a, of_a, b, of_b, beta, c, of_c, algorithm,
-                                               workspace);
-        error = like.product ? host_enqueue(s, &like, 0, 0) : WF_CUDA_NO_MEMORY;
-    }
-    return host_end(error);
-}
-
-/* Those of host_blas.c that may be told to fail. */
-static int product_new(wf_cuda_product **out, int compute, int scale)
-{
-    int error = host_begin("product_new");
-
-    return host_end(error ? error : host_product_new(out, compute, scale));
-}
-
-static int product_set(wf_cuda_product *p, int attribute, const void *value, size_t bytes)
-{
-    int error = host_begin("product_set");
-
-    return host_end(error ? error : host_product_set(p, attribute, value, bytes));
-}
-
-static int layout_new(wf_cuda_layout **out, int type, uint64_t rows, uint64_t columns, int64_t ld)
-{
-    int error = host_begin("layout_new");
-
-    return host_end(error ? error : host_layout_new(out, type, rows, columns, ld));
-}
-
-static int layout_set(wf_cuda_layout *l, int attribute, const void *value, size_t bytes)
-{
-    int error = host_begin("layout_set");
-
-    return host_end(error ? error : host_layout_set(l, attribute, value, bytes));
-}
-
-static int choose(wf_cuda_lt *lt, wf_cuda_product *p, wf_cuda_layout *a, wf_cuda_layout *b,
-                  wf_cuda_layout *c, size_t workspace, uint32_t aligned, wf_cuda_algorithm *out)
-{
-    int error = host_begin("choose");
-
-    return host_end(error ? error : host_choose(lt, p, a, b, c, workspace, aligned, out));
 }
 
 static void do_execution(work *w)
@@ -839,16 +786,19 @@ const wf_cuda_calls wf_cuda_host = {
     .event_record = host_event_record,
     .event_wait = host_event_wait,
     .event_query = host_event_query,
+    .timer_new = host_timer_new,
+    .timer_ms = host_timer_ms,
     .launch = host_launch,
     .lt_new = host_lt_new,
     .lt_free = host_lt_free,
-    .product_new = product_new,
-    .product_set = product_set,
+    .product_new = host_call_product_new,
+    .product_set = host_call_product_set,
     .product_free = host_product_free,
-    .layout_new = layout_new,
-    .layout_set = layout_set,
+    .layout_new = host_call_layout_new,
+    .layout_set = host_call_layout_set,
     .layout_free = host_layout_free,
-    .choose = choose,
+    .lt_version = host_lt_version,
+    .choose = host_call_choose,
     .multiply = host_multiply,
     .dnn_new = dnn_new,
     .dnn_free = dnn_free,

@@ -37,6 +37,9 @@ void cuda_host_has_memory(size_t bytes);
  * this is called again. */
 void cuda_host_fail(const char *call, int after, int error);
 
+/* How many algorithms of a product cuBLASLt's heuristic names from now on: 1 to 3, at first 3. */
+void cuda_host_algorithms(int n);
+
 /* What the host's GPUs find of cuDNN from their first convolution on. At first it is there, and
  * computes each convolution without a bias; WEFT_TEST_CUDNN=missing in the environment: none is. */
 typedef enum cuda_host_dnn_state {
@@ -69,6 +72,7 @@ typedef struct cuda_host_counts {
     size_t bytes_in, bytes_out; /* so far: of copies from the host and to it */
     size_t bytes_by_hand;       /* so far: of both, from and to memory that is not pinned */
     size_t launches, replays;   /* so far: kernels that were launched or recorded; graphs */
+    double ms; /* so far: what products and convolutions took on the clocks of streams */
 } cuda_host_counts;
 cuda_host_counts cuda_host_count(void);
 

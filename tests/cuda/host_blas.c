@@ -5,6 +5,7 @@
 #include "common/base/status.h"
 #include "common/tensor/half.h"
 #include "tests/cuda/host_memory.h"
+#include "tests/cuda/host_work.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -15,11 +16,11 @@ enum { INVALID = WF_CUDA_OF_BLAS + 7, NO_MEMORY = WF_CUDA_OF_BLAS + 3, WORKSPACE
 
 /* What an algorithm was chosen for. */
 typedef struct choice {
-    int32_t magic;
+    int32_t magic, which;
     uint32_t aligned;
 } choice;
 
-enum { MAGIC = 0x5EED };
+enum { MAGIC = 0x5EED, ALGORITHMS = 3 };
 
 struct wf_cuda_lt {
     int unused;
@@ -45,9 +46,16 @@ struct host_multiplication {
     const void *a, *b;
     void *c;
     double alpha, beta;
+    int32_t which; /* algorithm */
 };
 
 static size_t objects;
+static int offered = ALGORITHMS;
+
+void cuda_host_algorithms(int n)
+{
+    offered = n;
+}
 
 size_t host_blas_objects(void)
 {
@@ -170,15 +178,23 @@ static bool fits(const wf_cuda_product *p, const wf_cuda_layout *a, const wf_cud
 }
 
 int host_choose(wf_cuda_lt *lt, wf_cuda_product *p, wf_cuda_layout *a, wf_cuda_layout *b,
-                wf_cuda_layout *c, size_t workspace, uint32_t aligned, wf_cuda_algorithm *out)
+                wf_cuda_layout *c, size_t workspace, uint32_t aligned, int most,
+                wf_cuda_algorithm out[], int *n)
 {
-    const choice chosen = {MAGIC, aligned};
-
-    if (!lt || !fits(p, a, b, c))
+    if (!lt || most < 1 || !fits(p, a, b, c))
         return INVALID;
-    memcpy(out->of, &chosen, sizeof chosen);
-    out->workspace = WF_MIN(workspace, (size_t)WORKSPACE);
+    for (*n = 0; *n < WF_MIN(most, offered); ++*n) {
+        const choice chosen = {MAGIC, *n, aligned};
+
+        out[*n] = (wf_cuda_algorithm){.workspace = WF_MIN(workspace, (size_t)WORKSPACE << *n)};
+        memcpy(out[*n].of, &chosen, sizeof chosen);
+    }
     return 0;
+}
+
+uint64_t host_lt_version(void)
+{
+    return 1;
 }
 
 static void need(bool holds, const char *what)
@@ -234,7 +250,9 @@ host_multiplication *host_multiplication_new(const wf_cuda_product *p, const voi
     check_matrix(c, of_c, chosen.aligned, true);
     need(!(p->then & WF_CUDA_THEN_BIAS) || host_memory_has(p->bias, of_c->rows * size_of(of_c)),
          "no bias for its epilogue");
-    need(host_memory_has(workspace, algorithm->workspace), "a workspace that is too small");
+    need(algorithm->workspace >= (size_t)WORKSPACE << chosen.which &&
+             host_memory_has(workspace, algorithm->workspace),
+         "a workspace that is too small");
     if (m)
         *m = (host_multiplication){.p = *p,
                                    .of_a = *of_a,
@@ -244,8 +262,14 @@ host_multiplication *host_multiplication_new(const wf_cuda_product *p, const voi
                                    .b = b,
                                    .c = c,
                                    .alpha = scale_of(p, alpha),
-                                   .beta = scale_of(p, beta)};
+                                   .beta = scale_of(p, beta),
+                                   .which = chosen.which};
     return m;
+}
+
+double host_multiplication_ms(const host_multiplication *m)
+{
+    return host_time_of((uint64_t)m->which + m->of_c.rows * 31 + m->of_c.columns * 1009);
 }
 
 /* ---- the product ---- */

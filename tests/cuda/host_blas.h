@@ -5,7 +5,8 @@
  * What the documentation asks for is checked when a product is queued: that types agree, that the
  * extents of transposed operands fit, leading dimensions, the place and alignment of each matrix
  * with all of its batch, the bias that an epilogue needs, the workspace. A mistake ends the
- * program, and is named.
+ * program, and is named. The heuristic names three algorithms, which differ in what they take of
+ * time and workspace.
  */
 #ifndef TESTS_CUDA_HOST_BLAS_H
 #define TESTS_CUDA_HOST_BLAS_H
@@ -22,7 +23,9 @@ int host_layout_new(wf_cuda_layout **out, int type, uint64_t rows, uint64_t colu
 int host_layout_set(wf_cuda_layout *l, int attribute, const void *value, size_t bytes);
 int host_layout_free(wf_cuda_layout *l);
 int host_choose(wf_cuda_lt *lt, wf_cuda_product *p, wf_cuda_layout *a, wf_cuda_layout *b,
-                wf_cuda_layout *c, size_t workspace, uint32_t aligned, wf_cuda_algorithm *out);
+                wf_cuda_layout *c, size_t workspace, uint32_t aligned, int most,
+                wf_cuda_algorithm out[], int *n);
+uint64_t host_lt_version(void);
 
 /* A product with all that it was called with. */
 typedef struct host_multiplication host_multiplication;
@@ -33,6 +36,8 @@ host_multiplication *host_multiplication_new(const wf_cuda_product *p, const voi
                                              const void *beta, void *c, const wf_cuda_layout *of_c,
                                              const wf_cuda_algorithm *algorithm, void *workspace);
 void host_multiplication_do(const host_multiplication *m);
+/* What its algorithm takes for it, on a stream's clock. */
+double host_multiplication_ms(const host_multiplication *m);
 /* Objects that have not been freed. */
 size_t host_blas_objects(void);
 

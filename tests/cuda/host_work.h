@@ -28,6 +28,7 @@ struct work {
     uint64_t target;
     host_multiplication *product;
     host_execution *execution;
+    double ms; /* what it takes on the stream's clock */
     /* a part of a graph, which has it */
     struct work *recorded;
     struct CUgraphExec_st *replayed;
@@ -42,6 +43,7 @@ struct CUstream_st {
     work *first, **last;
     uint64_t queued, finished;
     struct CUgraph_st *capture; /* NULL: none is going on */
+    double clock_ms;            /* what its work took so far */
 };
 
 struct CUgraph_st {
@@ -60,6 +62,8 @@ struct CUgraphExec_st {
 struct CUevent_st {
     struct CUstream_st *stream; /* NULL: never recorded */
     uint64_t target;
+    bool timed;
+    double at_ms; /* of the stream's clock, when its work came to it */
 };
 
 /* The graph that this thread records; NULL: none. */
@@ -80,6 +84,31 @@ int host_enqueue_behind(wf_cuda_stream *s, const work *like, const void *args, s
 /* The work of some stream that may run; false: none may. */
 bool host_run_some(void);
 void host_free_work(work *w);
+
+/* host_time.c: clocks of streams, which work of libraries moves on. */
+void host_time_seed(uint64_t seed);
+/* What an algorithm takes, by what it is of and the seed: 1/8 to 9/8, in steps of 2^-12, so that
+ * sums are exact. */
+double host_time_of(uint64_t algorithm);
+void host_time_pass(struct CUstream_st *s, const work *w);
+/* Has a timer's time taken when the stream comes to it. */
+int host_time_stamp(wf_cuda_event *e, wf_cuda_stream *s);
+int host_timer_new(wf_cuda_event **out);
+int host_timer_ms(float *ms, wf_cuda_event *from, wf_cuda_event *to);
+
+/* The calls of cuBLASLt that may be told to fail. */
+int host_multiply(wf_cuda_lt *lt, wf_cuda_product *p, const void *alpha, const void *a,
+                  wf_cuda_layout *of_a, const void *b, wf_cuda_layout *of_b, const void *beta,
+                  void *c, wf_cuda_layout *of_c, const wf_cuda_algorithm *algorithm,
+                  void *workspace, wf_cuda_stream *s);
+int host_call_product_new(wf_cuda_product **out, int compute, int scale);
+int host_call_product_set(wf_cuda_product *p, int attribute, const void *value, size_t bytes);
+int host_call_layout_new(wf_cuda_layout **out, int type, uint64_t rows, uint64_t columns,
+                         int64_t ld);
+int host_call_layout_set(wf_cuda_layout *l, int attribute, const void *value, size_t bytes);
+int host_call_choose(wf_cuda_lt *lt, wf_cuda_product *p, wf_cuda_layout *a, wf_cuda_layout *b,
+                     wf_cuda_layout *c, size_t workspace, uint32_t aligned, int most,
+                     wf_cuda_algorithm out[], int *n);
 
 /* The calls of graphs. */
 int host_capture_begin(wf_cuda_stream *s);

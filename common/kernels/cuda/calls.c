@@ -168,6 +168,16 @@ static int real_event_query(wf_cuda_event *e)
     return (int)cudaEventQuery(e);
 }
 
+static int real_timer_new(wf_cuda_event **out)
+{
+    return (int)cudaEventCreate(out);
+}
+
+static int real_timer_ms(float *ms, wf_cuda_event *from, wf_cuda_event *to)
+{
+    return (int)cudaEventElapsedTime(ms, from, to);
+}
+
 static int real_launch(const wf_cuda_function *f, wf_cuda_dim grid, wf_cuda_dim block, void **args,
                        size_t shared, wf_cuda_stream *s)
 {
@@ -177,6 +187,8 @@ static int real_launch(const wf_cuda_function *f, wf_cuda_dim grid, wf_cuda_dim 
 }
 
 /* ---- cuBLASLt ---- */
+
+enum { MOST_FOUND = 8 };
 
 static int of_blas(cublasStatus_t status)
 {
@@ -228,6 +240,11 @@ static int real_layout_free(wf_cuda_layout *l)
     return of_blas(cublasLtMatrixLayoutDestroy((cublasLtMatrixLayout_t)l));
 }
 
+static uint64_t real_lt_version(void)
+{
+    return cublasLtGetVersion();
+}
+
 static cublasStatus_t prefer(cublasLtMatmulPreference_t prefer, size_t workspace, uint32_t aligned)
 {
     static const cublasLtMatmulPreferenceAttributes_t of[] = {
@@ -242,14 +259,16 @@ static cublasStatus_t prefer(cublasLtMatmulPreference_t prefer, size_t workspace
 }
 
 static int real_choose(wf_cuda_lt *lt, wf_cuda_product *p, wf_cuda_layout *a, wf_cuda_layout *b,
-                       wf_cuda_layout *c, size_t workspace, uint32_t aligned,
-                       wf_cuda_algorithm *out)
+                       wf_cuda_layout *c, size_t workspace, uint32_t aligned, int most,
+                       wf_cuda_algorithm out[], int *n)
 {
+    cublasLtMatmulHeuristicResult_t found[MOST_FOUND] = {0};
     cublasLtMatmulPreference_t preference;
-    cublasLtMatmulHeuristicResult_t found;
     cublasStatus_t status = cublasLtMatmulPreferenceCreate(&preference);
-    int n = 0;
 
+    *n = 0;
+    if (most > MOST_FOUND)
+        most = MOST_FOUND;
     if (status != CUBLAS_STATUS_SUCCESS)
         return of_blas(status);
     status = prefer(preference, workspace, aligned);
@@ -257,15 +276,15 @@ static int real_choose(wf_cuda_lt *lt, wf_cuda_product *p, wf_cuda_layout *a, wf
         status = cublasLtMatmulAlgoGetHeuristic(
             (cublasLtHandle_t)lt, (cublasLtMatmulDesc_t)p, (cublasLtMatrixLayout_t)a,
             (cublasLtMatrixLayout_t)b, (cublasLtMatrixLayout_t)c, (cublasLtMatrixLayout_t)c,
-            preference, 1, &found, &n);
+            preference, most, found, n);
     (void)cublasLtMatmulPreferenceDestroy(preference);
-    if (status == CUBLAS_STATUS_SUCCESS && n == 0)
+    if (status == CUBLAS_STATUS_SUCCESS && *n == 0)
         status = CUBLAS_STATUS_NOT_SUPPORTED;
-    if (status != CUBLAS_STATUS_SUCCESS)
-        return of_blas(status);
-    memcpy(out->of, &found.algo, sizeof out->of);
-    out->workspace = found.workspaceSize;
-    return 0;
+    for (int i = 0; i < *n; i++) {
+        memcpy(out[i].of, &found[i].algo, sizeof out[i].of);
+        out[i].workspace = found[i].workspaceSize;
+    }
+    return of_blas(status);
 }
 
 static int real_multiply(wf_cuda_lt *lt, wf_cuda_product *p, const void *alpha, const void *a,
@@ -361,6 +380,8 @@ const wf_cuda_calls wf_cuda_real = {
     .event_record = real_event_record,
     .event_wait = real_event_wait,
     .event_query = real_event_query,
+    .timer_new = real_timer_new,
+    .timer_ms = real_timer_ms,
     .launch = real_launch,
     .lt_new = real_lt_new,
     .lt_free = real_lt_free,
@@ -370,6 +391,7 @@ const wf_cuda_calls wf_cuda_real = {
     .layout_new = real_layout_new,
     .layout_set = real_layout_set,
     .layout_free = real_layout_free,
+    .lt_version = real_lt_version,
     .choose = real_choose,
     .multiply = real_multiply,
     .nccl_new = wf_cuda_real_nccl_new,

@@ -139,6 +139,10 @@ typedef struct wf_cuda_calls {
     int (*event_record)(wf_cuda_event *e, wf_cuda_stream *s);
     int (*event_wait)(wf_cuda_event *e);
     int (*event_query)(wf_cuda_event *e);
+    /* Events with a time, recorded and waited for as the others; between two of them that are done.
+     * NULL: this table has none. */
+    int (*timer_new)(wf_cuda_event **out);
+    int (*timer_ms)(float *ms, wf_cuda_event *from, wf_cuda_event *to);
     int (*launch)(const wf_cuda_function *f, wf_cuda_dim grid, wf_cuda_dim block, void **args,
                   size_t shared, wf_cuda_stream *s);
 
@@ -150,9 +154,12 @@ typedef struct wf_cuda_calls {
     int (*layout_new)(wf_cuda_layout **out, int type, uint64_t rows, uint64_t columns, int64_t ld);
     int (*layout_set)(wf_cuda_layout *l, int attribute, const void *value, size_t bytes);
     int (*layout_free)(wf_cuda_layout *l);
-    /* The first that its heuristic names, for memory that is aligned to so many bytes. */
+    uint64_t (*lt_version)(void);
+    /* The first that its heuristic names, best first, for memory that is aligned to so many bytes:
+     * *n of them, 1 to `most`. */
     int (*choose)(wf_cuda_lt *lt, wf_cuda_product *p, wf_cuda_layout *a, wf_cuda_layout *b,
-                  wf_cuda_layout *c, size_t workspace, uint32_t aligned, wf_cuda_algorithm *out);
+                  wf_cuda_layout *c, size_t workspace, uint32_t aligned, int most,
+                  wf_cuda_algorithm out[], int *n);
     /* C = alpha A B + beta C */
     int (*multiply)(wf_cuda_lt *lt, wf_cuda_product *p, const void *alpha, const void *a,
                     wf_cuda_layout *of_a, const void *b, wf_cuda_layout *of_b, const void *beta,

@@ -411,6 +411,8 @@ wf_status wf_cuda_open(const wf_cuda_calls *calls, const char *kind, int index, 
                                .updates = &wf_cuda_updates,
                                .groups = &wf_cuda_groups};
     rc = wf_cuda_compiled_new(calls, index, g->name, &has, &g->compiled, err);
+    if (rc == WF_OK)
+        rc = wf_tuned_new(calls, g->name, &has, &g->tuned, err);
     error = rc == WF_OK ? calls->use(index) : 0;
     if (rc == WF_OK && error == 0)
         error = calls->lt_new(&g->lt);
@@ -426,6 +428,7 @@ void wf_cuda_close(wf_cuda_gpu **g)
     if (*g) {
         wf_dnn_free(&(*g)->dnn);
         wf_cuda_compiled_free(&(*g)->compiled);
+        wf_tuned_free(&(*g)->tuned);
         if ((*g)->lt)
             (void)(*g)->calls->lt_free((*g)->lt);
     }

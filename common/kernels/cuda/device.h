@@ -10,6 +10,7 @@
 #include "common/kernels/cuda/calls.h"
 #include "common/kernels/cuda/compile/compile.h"
 #include "common/kernels/cuda/fault.h"
+#include "common/kernels/cuda/tune/tune.h"
 #include "common/kernels/kernel.h"
 
 typedef struct wf_dnn wf_dnn; /* dnn/way.h */
@@ -24,6 +25,7 @@ typedef struct wf_cuda_gpu {
     wf_cuda_lt *lt;             /* for products: it serves many threads */
     wf_dnn *dnn;                /* for convolutions: the same */
     wf_cuda_compiled *compiled; /* kernels of sources that plans have generated */
+    wf_tuned *tuned;            /* algorithms of these libraries */
     wf_device_rows rows;        /* its kernels, for wf_device_add */
 } wf_cuda_gpu;
 

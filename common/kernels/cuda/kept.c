@@ -7,9 +7,11 @@
 #include "common/base/file.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 static const size_t MOST_BYTES = (size_t)64 << 20; /* code of a chain has some KiB */
@@ -71,19 +73,55 @@ bool wf_cuda_kept_read(const wf_cuda_kind *kind, wf_cuda_key key, wf_bytes *out)
     return found && !out->failed;
 }
 
-bool wf_cuda_kept_write(const wf_cuda_kind *kind, wf_cuda_key key, const void *data, size_t bytes)
+/* Writes a file of that path, which is in the folder. */
+static bool write_to(const char *path, const wf_cuda_kind *kind, wf_cuda_key key, const void *data,
+                     size_t bytes)
 {
-    char folder[PATH_MAX], path[PATH_MAX];
     head h = {.key = key, .bytes = bytes, .sum = XXH3_64bits(data, bytes)};
     wf_bytes file = {0};
     bool written;
 
-    if (!path_of(kind, key, folder, path) || wf_make_dirs(folder, NULL) != WF_OK)
-        return false;
     memcpy(h.magic, kind->magic, sizeof h.magic);
     wf_bytes_add(&file, &h, sizeof h);
     wf_bytes_add(&file, data, bytes);
     written = !file.failed && wf_file_write(path, file.data, file.size, NULL) == WF_OK;
     wf_bytes_close(&file);
     return written;
+}
+
+bool wf_cuda_kept_write(const wf_cuda_kind *kind, wf_cuda_key key, const void *data, size_t bytes)
+{
+    char folder[PATH_MAX], path[PATH_MAX];
+
+    return path_of(kind, key, folder, path) && wf_make_dirs(folder, NULL) == WF_OK &&
+           write_to(path, kind, key, data, bytes);
+}
+
+/* A link is made of one process alone, and of a file that is whole. One that is damaged is
+ * replaced, as is any where links cannot be made. */
+bool wf_cuda_kept_add(const wf_cuda_kind *kind, wf_cuda_key key, const void *data, size_t bytes)
+{
+    static _Atomic uint32_t number; /* of a thread's own file */
+    char folder[PATH_MAX], path[PATH_MAX], own[PATH_MAX];
+    wf_bytes there = {0};
+    bool added;
+
+    if (!path_of(kind, key, folder, path) || wf_make_dirs(folder, NULL) != WF_OK ||
+        snprintf(own, sizeof own, "%s.%ld-%u", path, (long)getpid(), number++) >= PATH_MAX ||
+        !write_to(own, kind, key, data, bytes))
+        return false;
+    added = link(own, path) == 0;
+    if (!added && !wf_cuda_kept_read(kind, key, &there))
+        added = rename(own, path) == 0;
+    (void)unlink(own);
+    wf_bytes_close(&there);
+    return added;
+}
+
+bool wf_cuda_kept_can_write(void)
+{
+    char folder[PATH_MAX];
+
+    return wf_cuda_kept_folder(folder) && wf_make_dirs(folder, NULL) == WF_OK &&
+           access(folder, W_OK | X_OK) == 0;
 }

@@ -30,5 +30,10 @@ bool wf_cuda_kept_folder(char out[static PATH_MAX]);
 bool wf_cuda_kept_read(const wf_cuda_kind *kind, wf_cuda_key key, wf_bytes *out);
 /* False where the folder cannot be made or written. */
 bool wf_cuda_kept_write(const wf_cuda_kind *kind, wf_cuda_key key, const void *data, size_t bytes);
+/* The same if there is no such file yet. False also where there is, of another process: of several
+ * that add one, one succeeds. */
+bool wf_cuda_kept_add(const wf_cuda_kind *kind, wf_cuda_key key, const void *data, size_t bytes);
+/* Whether the folder is there, or can be made, and files can be written to it. */
+bool wf_cuda_kept_can_write(void);
 
 #endif

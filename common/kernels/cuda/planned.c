@@ -2,9 +2,9 @@
 /* common/kernels/cuda/planned.c - a GPU that need not be there: plans for it can be measured, and
  * not run.
  *
- * Objects are places in this file, memory is refused, and a product or a convolution takes all the
- * workspace that it may. Nothing is compiled: a chain has its interpreter, which needs no other
- * memory.
+ * Objects are places in this file, memory is refused, nothing is timed, and a product or a
+ * convolution takes all the workspace that it may. Nothing is compiled: a chain has its
+ * interpreter, which needs no other memory.
  */
 #include "common/kernels/cuda/planned.h"
 #include "common/kernels/cuda/dnn/choose.h"
@@ -161,10 +161,17 @@ static int layout_set(wf_cuda_layout *l, int attribute, const void *value, size_
 }
 
 static int choose(wf_cuda_lt *lt, wf_cuda_product *p, wf_cuda_layout *a, wf_cuda_layout *b,
-                  wf_cuda_layout *c, size_t workspace, uint32_t aligned, wf_cuda_algorithm *out)
+                  wf_cuda_layout *c, size_t workspace, uint32_t aligned, int most,
+                  wf_cuda_algorithm out[], int *n)
 {
-    (void)lt, (void)p, (void)a, (void)b, (void)c, (void)aligned;
-    *out = (wf_cuda_algorithm){.workspace = workspace};
+    (void)lt, (void)p, (void)a, (void)b, (void)c, (void)aligned, (void)most;
+    out[0] = (wf_cuda_algorithm){.workspace = workspace};
+    *n = 1;
+    return 0;
+}
+
+static uint64_t lt_version(void)
+{
     return 0;
 }
 
@@ -245,6 +252,7 @@ const wf_cuda_calls wf_cuda_planned = {.count = count,
                                        .layout_new = layout_new,
                                        .layout_set = layout_set,
                                        .layout_free = layout_free,
+                                       .lt_version = lt_version,
                                        .choose = choose,
                                        .multiply = multiply,
                                        .dnn_new = dnn_new,

@@ -6,8 +6,10 @@
  * A description is of one caller at a time, since the row's address is one of its attributes; so a
  * way is too, as a plan is. */
 #include "common/kernels/cuda/product/product.h"
+#include "common/base/size.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const size_t MOST_WORKSPACE = (size_t)32 << 20;
 
@@ -69,6 +71,100 @@ static int describe(wf_cuda_gemm_way *w)
     return error;
 }
 
+/* All that an algorithm depends on. */
+typedef struct described {
+    int64_t dtype, compute, trans_a, trans_b, adds_row, cuts, adds_to;
+    int64_t m, n, k, batch, strides[3], aligned, workspace;
+} described;
+
+static described describe_case(const wf_cuda_gemm_way *w)
+{
+    const wf_cuda_gemm *g = &w->g;
+
+    return (described){.dtype = g->dtype,
+                       .compute = g->dtype == WF_F32 ? w->compute : WF_CUDA_COMPUTE_F64,
+                       .trans_a = g->trans_a,
+                       .trans_b = g->trans_b,
+                       .adds_row = g->adds_row,
+                       .cuts = g->cuts,
+                       .adds_to = g->beta != 0,
+                       .m = g->m,
+                       .n = g->n,
+                       .k = g->k,
+                       .batch = g->batch,
+                       .strides = {g->strides[0], g->strides[1], g->strides[2]},
+                       .aligned = g->aligned,
+                       .workspace = (int64_t)MOST_WORKSPACE};
+}
+
+/* Bytes of matrices of so many elements, so far apart. */
+static size_t bytes_of(const wf_cuda_gemm *g, int64_t elems, int64_t stride)
+{
+    return (size_t)((g->batch - 1) * stride + elems) * wf_dtype_size(g->dtype);
+}
+
+static int multiply(const wf_cuda_gemm_way *w, const wf_cuda_algorithm *by, const void *a,
+                    const void *b, const void *row, void *c, void *workspace, wf_cuda_stream *s)
+{
+    const wf_cuda_calls *calls = w->gpu->calls;
+    float alpha = (float)w->g.alpha, beta = (float)w->g.beta;
+    bool is_f32 = w->g.dtype == WF_F32;
+    int error = 0;
+
+    if (w->g.adds_row)
+        NEXT(error, calls->product_set(w->product, WF_CUDA_BIAS, &row, sizeof row));
+    NEXT(error, calls->multiply(w->gpu->lt, w->product,
+                                is_f32 ? (const void *)&alpha : (const void *)&w->g.alpha, b, w->b,
+                                a, w->a, is_f32 ? (const void *)&beta : (const void *)&w->g.beta, c,
+                                w->c, by, workspace, s));
+    return error;
+}
+
+/* Algorithms to choose from. */
+typedef struct choosing {
+    const wf_cuda_gemm_way *w;
+    wf_cuda_algorithm found[WF_TUNE_MOST];
+} choosing;
+
+static int go(void *arg, unsigned i, const void *const tensors[], void *workspace,
+              wf_cuda_stream *s)
+{
+    const choosing *c = arg;
+
+    return multiply(c->w, &c->found[i], tensors[0], tensors[1], tensors[3],
+                    (void *)(uintptr_t)tensors[2], workspace, s);
+}
+
+static wf_cuda_algorithm pick(const wf_cuda_gemm_way *w, choosing *c, int n)
+{
+    const wf_cuda_gemm *g = &w->g;
+    const size_t tensors[] = {
+        bytes_of(g, g->m * g->k, g->strides[0]), bytes_of(g, g->k * g->n, g->strides[1]),
+        bytes_of(g, g->m * g->n, g->strides[2]), (size_t)g->n * wf_dtype_size(g->dtype)};
+    const described d = describe_case(w);
+    const wf_tune_case of = {"cublasLt", w->gpu->calls->lt_version(), &d, sizeof d};
+    wf_tune_candidates candidates = {
+        .n = (unsigned)n, .n_tensors = WF_COUNT(tensors), .tensors = tensors, .go = go, .arg = c};
+
+    for (int i = 0; i < n; i++) {
+        memcpy(candidates.names[i].of, c->found[i].of, sizeof c->found[i].of);
+        candidates.workspace = WF_MAX(candidates.workspace, c->found[i].workspace);
+    }
+    return c->found[wf_tune_pick(w->gpu->tuned, &of, &candidates)];
+}
+
+static int choose(wf_cuda_gemm_way *w, bool untimed)
+{
+    choosing c = {.w = w};
+    int n = 0,
+        error = w->gpu->calls->choose(w->gpu->lt, w->product, w->b, w->a, w->c, MOST_WORKSPACE,
+                                      w->g.aligned, untimed ? 1 : WF_TUNE_MOST, c.found, &n);
+
+    if (error == 0)
+        w->algorithm = untimed ? c.found[0] : pick(w, &c, n);
+    return error;
+}
+
 wf_status wf_cuda_gemm_new(wf_prep *prep, const wf_cuda_gemm *g, wf_cuda_gemm_way **out,
                            wf_err *err)
 {
@@ -84,8 +180,7 @@ wf_status wf_cuda_gemm_new(wf_prep *prep, const wf_cuda_gemm *g, wf_cuda_gemm_wa
                               : WF_CUDA_COMPUTE_F32;
     error = w->gpu->calls->use(w->gpu->index);
     NEXT(error, describe(w));
-    NEXT(error, w->gpu->calls->choose(w->gpu->lt, w->product, w->b, w->a, w->c, MOST_WORKSPACE,
-                                      g->aligned, &w->algorithm));
+    NEXT(error, choose(w, prep->untimed));
     if (error != 0) {
         wf_status rc = wf_cuda_fail(w->gpu, error, err);
 
@@ -117,17 +212,10 @@ void wf_cuda_gemm_free(wf_cuda_gemm_way *w)
 wf_status wf_cuda_gemm_go(const wf_cuda_gemm_way *w, const wf_run *run, const void *a,
                           const void *b, const void *row, void *c, wf_err *err)
 {
-    const wf_cuda_calls *calls = w->gpu->calls;
-    float alpha = (float)w->g.alpha, beta = (float)w->g.beta;
-    bool is_f32 = w->g.dtype == WF_F32;
-    int error = calls->use(w->gpu->index);
+    int error = w->gpu->calls->use(w->gpu->index);
 
-    if (w->g.adds_row)
-        NEXT(error, calls->product_set(w->product, WF_CUDA_BIAS, &row, sizeof row));
+    wf_tune_say(w->gpu->tuned);
     NEXT(error,
-         calls->multiply(w->gpu->lt, w->product,
-                         is_f32 ? (const void *)&alpha : (const void *)&w->g.alpha, b, w->b, a,
-                         w->a, is_f32 ? (const void *)&beta : (const void *)&w->g.beta, c, w->c,
-                         &w->algorithm, run->workspace, wf_cuda_stream_of(run->stream)));
+         multiply(w, &w->algorithm, a, b, row, c, run->workspace, wf_cuda_stream_of(run->stream)));
     return error == 0 ? WF_OK : wf_cuda_fail(w->gpu, error, err);
 }
