@@ -5,34 +5,64 @@ Both forms have the same layers and the same loss, so the same products. A netwo
 quick one is for tests on a host without a GPU. PyTorch is imported by network() alone.
 """
 
-# Names as in the functions below; `batch` and `below` (the limits of an input that holds whole
-# numbers) are for both sides.
+# Names as in the functions below, or `of` says which; `batch` and `below` (the limits of an input that
+# holds whole numbers) are for both sides. compute: of weft's job; bfloat16 is autocast in PyTorch.
+# tables: embeddings lie with the parameter servers, in PyTorch in memory of the host.
 SIZES = {
     "mlp": {"batch": 128, "inputs": 784, "hidden": [128], "classes": 10},
     "mlp-wide": {"batch": 1024, "inputs": 1024, "hidden": [4096, 4096, 4096], "classes": 1000},
     "lenet": {"batch": 128, "size": 28, "channels": [32, 64], "hidden": 512},
-    "resnet50": {"batch": 32, "size": 224, "width": 64, "blocks": [3, 4, 6, 3], "classes": 1000},
+    "resnet50": {"batch": 64, "size": 224, "width": 64, "blocks": [3, 4, 6, 3], "classes": 1000},
+    "resnet50-bf16": {"of": "resnet50", "compute": "bfloat16", "batch": 64, "size": 224, "width": 64, "blocks": [3, 4, 6, 3],
+                      "classes": 1000},
+    "gpt124m-bf16": {"of": "gpt", "compute": "bfloat16", "batch": 8, "layers": 12, "width": 768, "heads": 12, "context": 1024,
+                     "vocabulary": 50257},
     "gpt": {"batch": 16, "layers": 6, "width": 384, "heads": 6, "context": 256, "vocabulary": 65},
     "deepfm": {"batch": 512, "rows": 130000, "fields": 26, "dim": 8, "counts": 13, "hidden": [400, 400, 400]},
     "lstm": {"batch": 64, "words": 10000, "width": 128, "steps": 200},
+}
+# Trained with parameter servers alone.
+WITH_TABLES = {
+    "deepfm-tables": {"of": "deepfm", "tables": True, "batch": 512, "rows": 1000000, "fields": 26, "dim": 16, "counts": 13,
+                      "hidden": [400, 400, 400]},
 }
 QUICK = {
     "mlp": {"batch": 8, "inputs": 36, "hidden": [12], "classes": 10},
     "mlp-wide": {"batch": 8, "inputs": 16, "hidden": [32, 32], "classes": 10},
     "lenet": {"batch": 2, "size": 8, "channels": [2, 3], "hidden": 8},
     "resnet50": {"batch": 2, "size": 32, "width": 2, "blocks": [1, 1, 1, 1], "classes": 10},
+    "resnet50-bf16": {"of": "resnet50", "compute": "bfloat16", "batch": 2, "size": 32, "width": 4, "blocks": [1, 1, 1, 1], "classes": 10},
+    "gpt124m-bf16": {"of": "gpt", "compute": "bfloat16", "batch": 2, "layers": 1, "width": 16, "heads": 2, "context": 6, "vocabulary": 11},
+    "deepfm-tables": {"of": "deepfm", "tables": True, "batch": 4, "rows": 60, "fields": 6, "dim": 2, "counts": 3, "hidden": [8]},
     "gpt": {"batch": 2, "layers": 1, "width": 8, "heads": 2, "context": 6, "vocabulary": 11},
     "deepfm": {"batch": 4, "rows": 60, "fields": 6, "dim": 2, "counts": 3, "hidden": [8]},
     "lstm": {"batch": 2, "words": 20, "width": 4, "steps": 5},
 }
+# Networks in bfloat16 are compared with the CPU in these sizes: it takes minutes for the large ones, and behind more batch
+# normalisations than a few the gradients of a random network follow from its rounding.
+COMPARED = {
+    "resnet50-bf16": {"of": "resnet50", "compute": "bfloat16", "batch": 16, "size": 32, "width": 8, "blocks": [1], "classes": 10},
+    "gpt124m-bf16": {"of": "gpt", "compute": "bfloat16", "batch": 2, "layers": 2, "width": 32, "heads": 2, "context": 24, "vocabulary": 11},
+}
 
 
 def size_of(name, quick):
-    return (QUICK if quick else SIZES)[name]
+    return (QUICK if quick else {**SIZES, **WITH_TABLES})[name]
+
+
+def flops(name, s):
+    """Of a step's products, forward and backward, of a GPT: 6 for each weight that multiplies a token, and 12 for each
+    of a layer's width and each token that one attends to, as if none were hidden (Chowdhery and others, "PaLM", 2022,
+    appendix B). None for other networks."""
+    if s.get("of", name) != "gpt":
+        return None
+    weights = 12 * s["layers"] * s["width"] ** 2 + s["width"] * s["vocabulary"]
+    return s["batch"] * s["context"] * (6 * weights + 12 * s["layers"] * s["width"] * s["context"])
 
 
 def below(name, s):
     """{input: limit} of the inputs that hold whole numbers, as weft's job names them."""
+    name = s.get("of", name)
     return {"gpt": lambda: {"x": s["vocabulary"], "p": s["context"], "y": s["vocabulary"]},
             "deepfm": lambda: {"ids": s["rows"], "y": 2},
             "lstm": lambda: {"x": s["words"], "y": 2},
@@ -57,6 +87,10 @@ class Layers:
                           for k, v in options.items())
         self.lines.append(f"    - {kind}: {{{words}}}")
         return name
+
+    def named(self, kind, behind):
+        """The names of the layers of a kind, each with what stands behind it."""
+        return [f'"l{i + 1}{behind}"' for i, line in enumerate(self.lines) if line.startswith(f"    - {kind}:")]
 
 
 def mlp_layers(add, s):
@@ -142,21 +176,24 @@ def inputs_of(name, s):
             "lstm": lambda: f"{{x: {ids(s['steps'])}}}"}.get(name, lambda: f"{{x: [{s['inputs']}]}}")()
 
 
-def job(name, s, records=1000, epochs=1):
-    """The text of a job file."""
-    layers = Layers()
+def job(name, s, records=1000, epochs=1, data=None, optimizer="sgd: {learning_rate: 0.1}"):
+    """The text of a job file, called as the network."""
+    network, layers = s.get("of", name), Layers()
     {"mlp": mlp_layers, "mlp-wide": mlp_layers, "lenet": lenet_layers, "resnet50": resnet50_layers, "gpt": gpt_layers,
-     "deepfm": deepfm_layers, "lstm": lstm_layers}[name](layers.add, s)
-    loss = "binary_crossentropy" if name in ("deepfm", "lstm") else "sparse_categorical_crossentropy"
-    return "\n".join([f"job: {name}", "model:", f"  input: {inputs_of(name, s)}", "  layers:", *layers.lines,
-                      f"loss: {{{loss}: {{from_logits: true}}}}", f"data: {{format: synthetic, records: {records}}}",
-                      f"batch: {s['batch']}", f"epochs: {epochs}", "optimizer: {sgd: {learning_rate: 0.1}}", "seed: 1", ""])
+     "deepfm": deepfm_layers, "lstm": lstm_layers}[network](layers.add, s)
+    loss = "binary_crossentropy" if network in ("deepfm", "lstm") else "sparse_categorical_crossentropy"
+    tables = [f"tables: [{', '.join(layers.named('embedding', '/*'))}]"] if s.get("tables") else []
+    return "\n".join([f"job: {name}", "model:", f"  input: {inputs_of(network, s)}", "  layers:", *layers.lines,
+                      f"loss: {{{loss}: {{from_logits: true}}}}", data or f"data: {{format: synthetic, records: {records}}}",
+                      *tables, f"batch: {s['batch']}", f"epochs: {epochs}", f"compute: {s.get('compute', 'float32')}",
+                      f"optimizer: {{{optimizer}}}", "seed: 1", ""])
 
 
 # ---- PyTorch ----
 
 def network(name, s):
     """(module of the loss, its inputs by the names of the job) of PyTorch."""
+    name = s.get("of", name)
     import torch
     from torch import nn
     from torch.nn import functional as F
@@ -225,17 +262,20 @@ def network(name, s):
     class DeepFM(nn.Module):
         def __init__(self):
             super().__init__()
-            self.vectors, self.weights = nn.Embedding(s["rows"], s["dim"]), nn.Embedding(s["rows"], 1)
+            self.vectors, self.weights = (nn.Embedding(s["rows"], n, sparse="tables" in s) for n in (s["dim"], 1))
             self.linear = nn.Linear(s["counts"], 1)
             self.deep = nn.Sequential(*dense([s["fields"] * s["dim"] + s["counts"], *s["hidden"]]),
                                       nn.Linear(s["hidden"][-1], 1))
 
         def forward(self, ids, counts):
-            e = self.vectors(ids)
+            e, w = (rows(ids).to(counts.device, non_blocking=True) for rows in (self.vectors, self.weights))
             total = e.sum(1)
             pairs = 0.5 * (total * total - (e * e).sum(1)).sum(1, keepdim=True)
-            return (self.linear(counts) + self.weights(ids).sum(1) + pairs +
-                    self.deep(torch.cat([e.flatten(1), counts], 1)))
+            return (self.linear(counts) + w.sum(1) + pairs + self.deep(torch.cat([e.flatten(1), counts], 1)))
+
+        def on_host(self):
+            """What stays there, and the names of the inputs that do."""
+            return ([self.vectors, self.weights], ["ids"]) if "tables" in s else ([], [])
 
     class LSTM(nn.Module):
         def __init__(self):

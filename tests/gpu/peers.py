@@ -2,9 +2,9 @@
 """PyTorch's time for one network: loss and gradients over one batch, without an optimizer.
 
     peers.py NETWORK HOW [--train] [--quick] [--device cuda] [--seconds S]
-    peers.py product-N HOW ...
+    peers.py product-N[-bf16] HOW ...
 
-NETWORK is one of models.py; product-4096 is a chain of eight products of 4096 x 4096 in f32. HOW:
+NETWORK is one of models.py; product-4096 is a chain of eight products of 4096 x 4096 in f32 (or bfloat16). HOW:
 
     eager            as it is
     graph            eager, captured as a CUDA graph once and replayed
@@ -12,7 +12,8 @@ NETWORK is one of models.py; product-4096 is a chain of eight products of 4096 x
     reduce-overhead  torch.compile(mode="reduce-overhead"), which uses CUDA graphs
 
 Weights, inputs and gradients stay on the device. With --train each step also copies its batch from pinned
-memory, the next of BATCHES, and updates the weights (SGD); nobody looks at the loss. Products are in f32 throughout (no TF32), as weft's.
+memory, the next of BATCHES, and updates the weights (SGD); nobody looks at the loss. Products are in f32 (no TF32), or in bfloat16 by
+autocast where the network says so; images are channels_last then.
 Prints a JSON object; the time of a step is the median, least and most of five windows.
 """
 import argparse
@@ -27,8 +28,8 @@ import models  # noqa: E402
 WINDOWS, WARM_UP, PRODUCTS, BATCHES = 5, 5, 8, 8
 
 
-def product_step(torch, n, device, how):
-    a = (torch.rand(n, n, device=device) - 0.5) * (12 / n) ** 0.5
+def product_step(torch, n, device, how, dtype):
+    a = ((torch.rand(n, n, device=device) - 0.5) * (12 / n) ** 0.5).to(dtype)
 
     def chain(x):
         for _ in range(PRODUCTS):
@@ -41,9 +42,17 @@ def product_step(torch, n, device, how):
 
 def model_step(torch, name, quick, device, how, train=False):
     """(a step, what the host does in front of it)."""
-    module, inputs = models.network(name, models.size_of(name, quick))
+    size = models.size_of(name, quick)
+    module, inputs = models.network(name, size)
     module = module.to(device)
-    on_host, inputs = inputs, {k: v.to(device) for k, v in inputs.items()}
+    tables, stay = module.model.on_host() if hasattr(module.model, "on_host") else ([], [])
+    for part in tables:
+        part.to("cpu")
+    on_host, inputs = inputs, {k: v if k in stay else v.to(device) for k, v in inputs.items()}
+    narrow = size.get("compute") == "bfloat16"
+    if narrow and inputs["x"].dim() == 4:
+        module = module.to(memory_format=torch.channels_last)
+        inputs["x"] = inputs["x"].to(memory_format=torch.channels_last)
     parameters = list(module.parameters())
     loss = compiled(torch, module, how)
     sgd = torch.optim.SGD(parameters, lr=0.1)
@@ -51,7 +60,9 @@ def model_step(torch, name, quick, device, how, train=False):
     def step():
         for p in parameters:
             p.grad = None
-        loss(**inputs).backward()
+        with torch.autocast(device.split(":")[0], torch.bfloat16, enabled=narrow):
+            value = loss(**inputs)
+        value.backward()
         if train:
             sgd.step()
 
@@ -127,8 +138,10 @@ def main():
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     begin = time.perf_counter()
     if args.network.startswith("product-"):
-        n = int(args.network.split("-")[1])
-        (step, feed), batch = product_step(torch, n, args.device, args.how), None
+        _, n, *narrow = args.network.split("-")
+        n = int(n)
+        dtype = torch.bfloat16 if narrow else torch.float32
+        (step, feed), batch = product_step(torch, n, args.device, args.how, dtype), None
     else:
         n, batch = None, models.size_of(args.network, args.quick)["batch"]
         step, feed = model_step(torch, args.network, args.quick, args.device, args.how, args.train)
@@ -147,6 +160,9 @@ def main():
               "device_bytes": torch.cuda.max_memory_allocated() if args.device != "cpu" else None}
     if batch:
         result.update(batch=batch, examples_per_s=batch * 1e3 / ms)
+        flops = models.flops(args.network, models.size_of(args.network, args.quick))
+        if flops:
+            result.update(tflops=flops / (ms * 1e9))
     else:
         result.update(n=n, tflops=PRODUCTS * 2 * n ** 3 / (ms * 1e9))
     print(json.dumps(result))

@@ -73,10 +73,26 @@ def table(report):
             best = max((p["tflops"] for p in report.of("peer") if p["network"] == r["name"] and p.get("tflops")),
                        default=None)
             lines.append(f"{r['name']}: {r['tflops']:.2f} TFLOP/s" + (f", PyTorch {best:.2f}" if best else ""))
+    lines += shares_of_peak(report)
     lines += trained(report)
     states = [r["state"] for r in report.all["results"]]
     lines += [f"FAILED  {r['kind']} {r['name']}: {r['why']}" for r in report.failures()]
     lines.append(", ".join(f"{states.count(s)} {s}" for s in (PASSED, FAILED, SKIPPED, CUT)))
+    return lines
+
+
+def shares_of_peak(report):
+    """What a network's products reach of the largest product of their type in this run, here and in PyTorch."""
+    lines = []
+    for r in report.of("bench"):
+        if not r.get("tflops"):
+            continue
+        narrow = r["name"].endswith("-bf16")
+        peak = max((p["tflops"] for p in report.of("product") if p.get("tflops") and p["name"].endswith("-bf16") == narrow),
+                   default=None)
+        best = max((p["tflops"] for p in report.of("peer") if p["network"] == r["name"] and p.get("tflops")), default=None)
+        lines.append(f"{r['name']}: {r['tflops']:.2f} TFLOP/s of products" + (f", {r['tflops'] / peak:.2f} of the largest" if peak else "") +
+                     (f", PyTorch {best:.2f}" if best else ""))
     return lines
 
 

@@ -1,15 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps of whole jobs: batches, loss, gradients, and updates by an optimizer."""
+import array
 import json
 import os
+import random
 
 import models
+import npy
 
 # {network: (steps of an epoch, epochs)}: synthetic data lie in memory, up to 200 MB. Nothing is measured before
 # the first epoch's end.
-LENGTHS = {"mlp": (400, 25), "mlp-wide": (40, 10), "lenet": (400, 10), "resnet50": (8, 8)}
+LENGTHS = {"mlp": (400, 25), "mlp-wide": (40, 10), "lenet": (400, 10), "resnet50": (5, 10), "resnet50-bf16": (5, 12),
+           "deepfm-tables": (200, 6)}
 QUICK = (3, 3)
-WAYS = ("local", "ps")  # where variables live: with the worker, or with a ps on this host
+
+
+def ways(network):
+    """Where variables live: with the worker, or with a ps on this host."""
+    return ("ps",) if network in models.WITH_TABLES else ("local", "ps")
+
+
+def peer_runs(network, how):
+    """Rows of tables in memory of the host cannot be captured."""
+    return network not in models.WITH_TABLES or how == "eager"
+
+
 CLUSTER = """cluster: gpu
 master: {{address: 'ipc://{folder}/0.sock'}}
 ps: [{{address: 'ipc://{folder}/1.sock'}}]
@@ -19,12 +34,23 @@ checkpoint_dir: checkpoints
 """
 
 
+def records_of_tables(size, n, folder):
+    """Ids of all rows, which the synthetic format does not draw; the key of a job that reads them."""
+    r, fields, counts = random.Random(1), size["fields"], size["counts"]
+    npy.write(f"{folder}/ids.npy", "<i4", (n, fields), array.array("i", (r.randrange(size["rows"]) for _ in range(n * fields))))
+    npy.write(f"{folder}/counts.npy", "<f4", (n, counts), array.array("f", (r.random() for _ in range(n * counts))))
+    npy.write(f"{folder}/y.npy", "<f4", (n, 1), array.array("f", (float(r.getrandbits(1)) for _ in range(n))))
+    return f"data: {{format: npy, train: {{ids: {folder}/ids.npy, counts: {folder}/counts.npy, y: {folder}/y.npy}}}}"
+
+
 def prepare(network, way, quick, device, folder):
     """Writes the files of a job into a folder. The words behind `weft` that train it, and that tell its epochs."""
     size = models.size_of(network, quick)
     steps, epochs = QUICK if quick else LENGTHS[network]
+    n = steps * size["batch"]
+    data = records_of_tables(size, n, folder) if network in models.WITH_TABLES else None
     with open(os.path.join(folder, "job.yaml"), "w", encoding="utf-8") as f:
-        f.write(models.job(network, size, records=steps * size["batch"], epochs=epochs))
+        f.write(models.job(network, size, records=n, epochs=epochs, data=data))
     if way == "local":
         return ["train", "--local", "--device", device, "job.yaml"], ["history", network, "--json"]
     with open(os.path.join(folder, "cluster.yaml"), "w", encoding="utf-8") as f:
