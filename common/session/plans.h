@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/session/plans.h - plans of one graph for several batch sizes. The one used longest ago
- * gives way: most runs are full batches, and short ones come at the ends.
+ * gives way: most runs are full batches, and short ones come at the ends. Where memory does not
+ * suffice for one beside the others, all of them do.
  *
  * Belongs to one thread at a time.
  */
