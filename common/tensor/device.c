@@ -69,6 +69,13 @@ wf_status wf_stream_new(const wf_device *d, wf_stream **out, wf_err *err)
     return d->stream_new(d, out, err);
 }
 
+wf_status wf_stream_beside(wf_stream *s, wf_stream **out, wf_err *err)
+{
+    const wf_device *d = s->device;
+
+    return d->stream_beside ? d->stream_beside(s, out, err) : d->stream_new(d, out, err);
+}
+
 void wf_stream_free(wf_stream **s)
 {
     if (*s)

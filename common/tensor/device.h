@@ -15,7 +15,8 @@
  *   D2  the operands of queued work stay as they are until that work is done: the host neither
  *       frees nor writes what it reads, nor reads what it writes
  *   D3  a failure of queued work is reported by a later wait for its stream or an event behind it,
- *       and by every one after that
+ *       and by every one after that; also by such waits of streams that were made beside its own,
+ *       where they have waited for the work
  *
  * Threading: a device serves many threads; a stream or an event serves one at a time, but for
  * waits and queries of an event, which any thread may make.
@@ -64,6 +65,8 @@ struct wf_device {
     bool (*host_pin)(const wf_device *d, void *at, size_t bytes);
     void (*host_unpin)(const wf_device *d, void *at);
     wf_status (*stream_new)(const wf_device *d, wf_stream **out, wf_err *err);
+    /* NULL: stream_new does, since failures follow events from stream to stream. */
+    wf_status (*stream_beside)(wf_stream *s, wf_stream **out, wf_err *err);
     void (*stream_free)(wf_stream *s);
     wf_status (*stream_wait)(wf_stream *s, wf_err *err);
     wf_status (*stream_after)(wf_stream *s, wf_device_event *e, wf_err *err);
@@ -107,6 +110,10 @@ void wf_device_free(const wf_device *d, void *data);
 
 /* The caller owns *out. Errors: WF_NOMEM; what the device says. */
 WF_MUST_USE wf_status wf_stream_new(const wf_device *d, wf_stream **out, wf_err *err);
+/* Another stream of s's device, for copies of what s computes: what is wrong with that is also
+ * reported by waits for this one (D3). It is freed before s is. The caller owns *out. Errors: as
+ * wf_stream_new. */
+WF_MUST_USE wf_status wf_stream_beside(wf_stream *s, wf_stream **out, wf_err *err);
 /* Waits for what is queued, drops its failures, frees *s and sets it to NULL; NULL is fine. */
 void wf_stream_free(wf_stream **s);
 /* Returns when all that is queued is done. Errors: the first failure of it (D3). */

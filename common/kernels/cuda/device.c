@@ -13,6 +13,7 @@ typedef struct cuda_stream {
     wf_stream base;
     wf_cuda_stream *of;
     wf_cuda_fault *fault;
+    bool lent; /* the fault is that of the stream which this one was made beside */
 } cuda_stream;
 
 typedef struct cuda_event {
@@ -136,13 +137,14 @@ static void close_stream(cuda_stream *s)
     if (g->calls->use(g->index) == 0) {
         if (s->of)
             (void)g->calls->stream_free(s->of);
-        if (s->fault)
+        if (s->fault && !s->lent)
             (void)g->calls->free_seen(s->fault);
     }
     free(s);
 }
 
-static wf_status cuda_stream_new(const wf_device *d, wf_stream **out, wf_err *err)
+/* With a fault of its own where `fault` is NULL. */
+static wf_status open_stream(const wf_device *d, wf_cuda_fault *fault, wf_stream **out, wf_err *err)
 {
     const wf_cuda_gpu *g = gpu_of(d);
     cuda_stream *s = calloc(1, sizeof *s);
@@ -151,18 +153,31 @@ static wf_status cuda_stream_new(const wf_device *d, wf_stream **out, wf_err *er
     if (!s)
         return wf_fail_nomem(err, sizeof *s);
     s->base.device = d;
+    s->fault = fault;
+    s->lent = fault;
     error = g->calls->use(g->index);
     if (error == 0)
         error = g->calls->stream_new(&s->of);
-    if (error == 0)
+    if (error == 0 && !s->lent)
         error = g->calls->alloc_seen((void **)&s->fault, sizeof *s->fault);
     if (error != 0) {
         close_stream(s);
         return wf_cuda_fail(g, error, err);
     }
-    *s->fault = (wf_cuda_fault){0};
+    if (!s->lent)
+        *s->fault = (wf_cuda_fault){0};
     *out = &s->base;
     return WF_OK;
+}
+
+static wf_status cuda_stream_new(const wf_device *d, wf_stream **out, wf_err *err)
+{
+    return open_stream(d, NULL, out, err);
+}
+
+static wf_status cuda_stream_beside(wf_stream *s, wf_stream **out, wf_err *err)
+{
+    return open_stream(s->device, wf_cuda_fault_of(s), out, err);
 }
 
 static wf_status cuda_stream_wait(wf_stream *s, wf_err *err)
@@ -391,6 +406,7 @@ wf_status wf_cuda_open(const wf_cuda_calls *calls, const char *kind, int index, 
                           .host_pin = cuda_host_pin,
                           .host_unpin = cuda_host_unpin,
                           .stream_new = cuda_stream_new,
+                          .stream_beside = cuda_stream_beside,
                           .stream_free = cuda_stream_free,
                           .stream_wait = cuda_stream_wait,
                           .stream_after = cuda_stream_after,

@@ -2,8 +2,9 @@
 /* common/kernels/cuda/fault.h - what a kernel says of its operands' content: a label that is no
  * class, an index beyond its axis.
  *
- * Each stream has one fault, in memory that the host and the GPU see. The first kernel that finds
- * something writes it, and goes on without using what is wrong; the wait that follows says it.
+ * Each stream has one fault, in memory that the host and the GPU see; one that was made beside
+ * another has that of the other. The first kernel that finds something writes it, and goes on
+ * without using what is wrong; the wait that follows says it.
  */
 #ifndef WF_KERNELS_CUDA_FAULT_H
 #define WF_KERNELS_CUDA_FAULT_H
