@@ -56,8 +56,9 @@ static wf_status host_copy(search *s, const wf_value *v, const wf_tensor *t, wf_
     wf_stream *stream = s->p->sides[s->p->side_of[v->index]].stream;
 
     *out = *t;
+    WF_TRY(wf_plan_wait(s->p, err));
     if (s->p->side_of[v->index] == WF_SIDE_HOST)
-        return wf_plan_wait(s->p, err);
+        return WF_OK;
     out->data = s->scratch->data;
     WF_TRY(wf_stream_copy(stream, WF_COPY_OUT, out->data, t->data, wf_tensor_bytes(t), err));
     return wf_stream_wait(stream, err);

@@ -79,10 +79,21 @@ uint32_t wf_plan_side_of(const wf_plan *p, const wf_node *n)
     return side == WF_SIDE_HOST && wf_plan_is_copy(n) ? p->side_of[n->in[0]->index] : side;
 }
 
-uint32_t wf_plan_final_side(const wf_plan *p, const wf_value *v)
+wf_stream *wf_plan_stream(const wf_plan *p, const wf_node *n)
 {
-    return v->producer && wf_plan_is_copy(v->producer) ? wf_plan_side_of(p, v->producer)
-                                                       : p->side_of[v->index];
+    const wf_plan_side *side = &p->sides[wf_plan_side_of(p, n)];
+
+    if (!wf_plan_is_copy(n))
+        return side->stream;
+    return side_of_results(p, n) == WF_SIDE_HOST ? side->out : side->in;
+}
+
+wf_stream *wf_plan_final_stream(const wf_plan *p, const wf_value *v)
+{
+    uint32_t side = p->side_of[v->index];
+
+    return v->producer && side == WF_SIDE_HOST ? wf_plan_stream(p, v->producer)
+                                               : p->sides[side].stream;
 }
 
 uint32_t wf_plan_after(const wf_plan *p, const wf_node *n)
@@ -119,8 +130,9 @@ typedef struct sides {
     wf_value *
         *twins; /* [n_sides][most]: by index of the original, its content there; NULL: not made */
     uint32_t *original; /* [most]: of a twin, its original's index */
+    bool *given;        /* [most]: what is there before the run, and views of it on the host */
     wf_node **order;    /* all nodes, as they run from now on */
-    wf_node **first;    /* before those: copies of what is fed */
+    wf_node **first;    /* before those: what makes given values, and their copies */
     size_t n_order, n_first, most;
 } sides;
 
@@ -162,16 +174,8 @@ static wf_status add_constant(sides *s, wf_value *v, uint32_t side, wf_value **o
     return rc;
 }
 
-static bool is_fed(const sides *s, const wf_value *v)
-{
-    for (size_t i = 0; i < s->g->n_inputs; i++)
-        if (s->g->inputs[i] == v)
-            return true;
-    return false;
-}
-
-/* The content of v on another side. What is fed goes there first of all, so that the steps behind
- * it are in a row (replay.c). */
+/* The content of v on another side. What is given goes there first of all, in the order in which
+ * nodes read it: copies run ahead of the nodes (streams.c). */
 static wf_status twin_on(sides *s, wf_value *v, uint32_t side, wf_value **out, wf_err *err)
 {
     wf_value **at = twin(s, v, side), *from = v;
@@ -183,7 +187,7 @@ static wf_status twin_on(sides *s, wf_value *v, uint32_t side, wf_value **out, w
         if (side != WF_SIDE_HOST && s->p->side_of[v->index] != WF_SIDE_HOST)
             WF_TRY(twin_on(s, v, WF_SIDE_HOST, &from, err));
         WF_TRY(add_copy(s, from, side, at, err));
-        if (is_fed(s, from))
+        if (s->given[from->index])
             s->first[s->n_first++] = s->order[--s->n_order];
     }
     *out = *at;
@@ -248,8 +252,10 @@ static wf_status copy_to_ports(sides *s, wf_value *v, wf_err *err)
 /* Puts v, which nothing computes, on the side of its port. Those of Pulls are no inputs yet. */
 static wf_status place_given(sides *s, wf_value *v, const char *variable, wf_err *err)
 {
-    if (!wf_value_is_constant(v))
+    if (!wf_value_is_constant(v)) {
         s->p->side_of[v->index] = (uint8_t)port_side(s, v, variable);
+        s->given[v->index] = true;
+    }
     return copy_to_ports(s, v, err);
 }
 
@@ -268,6 +274,7 @@ static wf_status place_node(sides *s, wf_node *n, wf_err *err)
 {
     bool view = is_view(n), reads = !view && !wf_plan_is_sink(n);
     uint32_t side = view ? s->p->side_of[n->in[0]->index] : choose_side(s, n);
+    bool shows_given = view && side == WF_SIDE_HOST && s->given[n->in[0]->index];
     wf_value *there;
 
     for (uint32_t k = 0; k < n->n_in && reads; k++)
@@ -275,10 +282,14 @@ static wf_status place_node(sides *s, wf_node *n, wf_err *err)
             WF_TRY(twin_on(s, n->in[k], side, &there, err));
             wf_node_set_in(n, k, there);
         }
-    s->order[s->n_order++] = n;
+    if (shows_given || n->op->flags & WF_OP_SOURCE)
+        s->first[s->n_first++] = n;
+    else
+        s->order[s->n_order++] = n;
     for (uint32_t k = 0; k < n->n_out; k++) {
         if (!n->out[k])
             continue;
+        s->given[n->out[k]->index] = shows_given;
         if (n->op->flags & WF_OP_SOURCE) {
             WF_TRY(place_given(s, n->out[k], wf_node_string(n, "variable", ""), err));
             continue;
@@ -300,7 +311,7 @@ static wf_status add_side(wf_plan *p, const wf_device *d, uint32_t *side, wf_err
         return wf_fail(err, WF_UNSUPPORTED, NULL, "more than %d devices", WF_PLAN_DEVICES);
     p->sides[*side].device = d;
     p->n_sides++;
-    return wf_stream_new(d, &p->sides[*side].stream, err);
+    return wf_plan_side_open(&p->sides[*side], err);
 }
 
 static wf_status make_sides(wf_plan *p, const wf_plan_options *o, wf_err *err)
@@ -329,8 +340,9 @@ static wf_status begin(sides *s, wf_err *err)
     s->twins = wf_arena_array(s->p->arena, n_sides * s->most, sizeof *s->twins);
     s->original = wf_arena_array(s->p->arena, s->most, sizeof *s->original);
     s->order = wf_arena_array(s->p->arena, s->most + s->g->n_nodes, sizeof *s->order);
-    s->first = wf_arena_array(s->p->arena, n_sides * s->g->n_inputs, sizeof *s->first);
-    if (!s->twins || !s->original || !s->order || !s->first)
+    s->first = wf_arena_array(s->p->arena, s->most + s->g->n_nodes, sizeof *s->first);
+    s->given = wf_arena_array(s->p->arena, s->most, sizeof *s->given);
+    if (!s->twins || !s->original || !s->order || !s->first || !s->given)
         return wf_fail_nomem(err, n_sides * s->most * sizeof *s->order);
     for (size_t i = 0; i < s->g->n_values; i++)
         s->original[i] = (uint32_t)i;

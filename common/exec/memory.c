@@ -40,6 +40,11 @@ static wf_room *room_of(wf_plan *p, const wf_value *v)
     return &p->rooms[p->room_of[v->index]];
 }
 
+static size_t padded(const wf_room *r)
+{
+    return wf_align_up(r->bytes, WF_BUF_ALIGN);
+}
+
 static void use(wf_room *r, uint32_t step)
 {
     if (r->last != WF_TO_THE_END)
@@ -59,27 +64,25 @@ static void given_rooms(wf_plan *p)
             new_room(p, WF_ROOM_CONSTANT, v, 0);
             p->usage.constants_bytes += room_of(p, v)->bytes;
             if (p->side_of[v->index] != WF_SIDE_HOST)
-                p->usage.device_bytes += room_of(p, v)->bytes;
+                p->usage.device_bytes += padded(room_of(p, v));
         }
     }
 }
 
-/* What copies read or write on the host is nobody else's (P5). */
+/* What copies read stays until the host has waited for them, which it does in front of a step of
+ * its own (P5). To have each writer wait for the copy instead would save the memory, and hold up
+ * kernels. */
 static void keep_copied(wf_plan *p)
 {
-    for (uint32_t i = 0; i < p->n_nodes; i++) {
+    uint32_t waits = WF_TO_THE_END; /* the next node that the host waits in front of */
+
+    for (uint32_t i = p->n_nodes; i-- > 0;) {
         const wf_node *n = p->nodes[i];
 
-        if (!wf_plan_is_copy(n))
-            continue;
-        for (int k = 0; k < 2; k++) {
-            wf_room *r = room_of(p, k ? n->out[0] : n->in[0]);
-
-            if (r->side == WF_SIDE_HOST) {
-                r->first = 0;
-                r->last = WF_TO_THE_END;
-            }
-        }
+        if (wf_plan_is_copy(n))
+            use(room_of(p, n->in[0]), waits);
+        else if (!p->kernels[i]->is_view && wf_plan_side_of(p, n) == WF_SIDE_HOST)
+            waits = i;
     }
 }
 
@@ -104,8 +107,7 @@ static void result_rooms(wf_plan *p)
     }
     for (uint32_t i = 0; i < p->n_outs; i++)
         room_of(p, p->outs[i].value)->last = WF_TO_THE_END;
-    if (p->n_sides > 2)
-        keep_copied(p);
+    keep_copied(p);
 }
 
 /* Moves all values of room `from` to room `to`. */
@@ -185,11 +187,6 @@ static int lower_first(const void *a, const void *b)
     const wf_room *x = *(wf_room *const *)a, *y = *(wf_room *const *)b;
 
     return x->offset < y->offset ? -1 : x->offset > y->offset;
-}
-
-static size_t padded(const wf_room *r)
-{
-    return wf_align_up(r->bytes, WF_BUF_ALIGN);
 }
 
 /* The lowest offset for r among placed[n], which are sorted by offset. */

@@ -52,7 +52,7 @@ static void set_variables(wf_plan *p)
 static wf_status make_events(wf_plan *p, wf_err *err)
 {
     for (uint32_t i = 0; i < p->n_outs; i++)
-        WF_TRY(wf_device_event_new(p->sides[p->outs[i].side].device, &p->outs[i].done, err));
+        WF_TRY(wf_device_event_new(p->outs[i].stream->device, &p->outs[i].done, err));
     return WF_OK;
 }
 
@@ -76,7 +76,7 @@ static wf_status build(wf_plan *p, const wf_graph *g, const wf_plan_options *o, 
         return wf_fail_nomem(err, sizeof *p);
     p->sides[WF_SIDE_HOST].device = &wf_cpu;
     p->n_sides = 1;
-    WF_TRY(wf_stream_new(&wf_cpu, &p->sides[WF_SIDE_HOST].stream, err));
+    WF_TRY(wf_plan_side_open(&p->sides[WF_SIDE_HOST], err));
     p->pool = o->pool;
     p->bf16 = o->bf16;
     p->tf32 = o->tf32;
@@ -96,6 +96,7 @@ static wf_status build(wf_plan *p, const wf_graph *g, const wf_plan_options *o, 
     set_constants(p);
     WF_TRY(wf_plan_lay_out(p, err));
     WF_TRY(wf_plan_steps(p, err));
+    WF_TRY(wf_plan_order(p, err));
     WF_TRY(wf_plan_place(p, err));
     WF_TRY(wf_plan_draws(p, err));
     WF_TRY(wf_plan_upload(p, err));
@@ -127,8 +128,10 @@ void wf_plan_free(wf_plan **p)
         return;
     for (uint32_t i = 0; i < (*p)->n_outs; i++)
         wf_device_event_free(&(*p)->outs[i].done);
+    for (uint32_t i = 0; i < (*p)->n_groups; i++)
+        wf_device_event_free(&(*p)->groups[i]);
     for (uint32_t side = 0; side < (*p)->n_sides; side++) /* first: what is queued uses the rest */
-        wf_stream_free(&(*p)->sides[side].stream);
+        wf_plan_side_close(&(*p)->sides[side]);
     wf_plan_forget(*p);
     for (uint32_t i = 0; i < (*p)->n_steps; i++)
         if ((*p)->steps[i].release)

@@ -2,8 +2,9 @@
 /* common/exec/plan.h - what the files of this room share; nobody outside includes it.
  *
  * A plan has a side for the host and one for each of its devices that is not the host (devices.c).
- * Each has an arena, a workspace and a stream, and a value lies on one of them: that of a port on
- * the host's, or, where the port is resident, on the first device's.
+ * Each has an arena, a workspace and a stream for kernels, and a device's also one for copies to it
+ * and one for copies from it (streams.c). A value lies on one side: that of a port on the host's,
+ * or, where the port is resident, on the first device's.
  *
  * Values of the plan's own copy of the graph are numbered (wf_value.index), and `tensors` has a
  * header for each. A `room` is a stretch of memory; values that share one (views, in-place results)
@@ -18,9 +19,12 @@
  *       for what a device records
  *   P4  a step on the host begins when all that was queued on the devices is done, and a copy to a
  *       device when what another device writes to the host is there
- *   P5  with several devices, memory of the host that a copy reads or writes is of one room for the
- *       whole run: nothing waits for its readers
+ *   P5  the room that a copy reads lives to the next step on the host, or to the end: nothing else
+ *       waits for readers
  *   P6  what is queued of a run is done before the next one is started
+ *   P7  a kernel that reads what a copy brings waits for an event behind the copy; a copy from the
+ *       device for one behind the kernels queued so far, and so does a copy to the device, but for
+ *       those in front of all kernels
  */
 #ifndef WF_EXEC_PLAN_H
 #define WF_EXEC_PLAN_H
@@ -49,6 +53,7 @@ typedef struct wf_room {
     size_t bytes, offset;
     uint32_t first, last; /* steps of its life; last is WF_TO_THE_END for outputs */
     uint32_t written;     /* the last step that writes to it */
+    uint32_t group;       /* of copies that bring its content; 0: none */
     uint32_t head;        /* of the values in it */
 } wf_room;
 
@@ -60,8 +65,12 @@ typedef struct wf_step {
     void (*release)(void *state); /* NULL: nothing to give back */
     const wf_tensor **in;         /* padded to WF_KERNEL_PORTS, as kernels read them */
     wf_tensor **out;
-    uint8_t side;      /* whose stream it runs on */
-    uint32_t after;    /* a bit for each side whose stream it waits for */
+    uint8_t side;      /* on one of whose streams it runs */
+    uint32_t after;    /* a bit for each side that the host waits for first: P4 */
+    uint32_t brings;   /* of a copy to the device: the number of its group in wf_plan.groups */
+    bool ends_group;   /* it is the last of that */
+    uint32_t needs;    /* of other steps: the group that kernels wait for first; 0: none */
+    bool behind;       /* of a copy: it waits for the kernels */
     uint64_t sequence; /* of the node's name; used when it draws */
     bool draws;
     uint32_t first_ready, n_ready; /* in wf_plan.ready */
@@ -93,21 +102,24 @@ typedef struct wf_plan_out {
     wf_port port;
     wf_value *value;
     bool direct;           /* written in place by its kernel; otherwise copied when ready */
-    uint8_t side;          /* whose stream makes it final */
+    wf_stream *stream;     /* which makes it final */
     void *bound;           /* lent by the caller */
     wf_buf *own;           /* made when it is needed and nothing is bound */
-    wf_device_event *done; /* of the side's device, recorded when it is final; always done on the
-                            * cpu */
+    wf_device_event *done; /* recorded on the stream when it is final; always done on the cpu */
 } wf_plan_out;
 
 enum { WF_SIDE_HOST = 0, WF_SIDES = 1 + WF_PLAN_DEVICES };
 
 typedef struct wf_plan_side {
     const wf_device *device;
-    wf_stream *stream;
-    wf_buf *memory;     /* arena rooms */
-    wf_buf *constants;  /* not on the host */
-    wf_buf *workspace;  /* of one step at a time */
+    wf_stream *stream;     /* of kernels */
+    wf_stream *in, *out;   /* of copies; not on the host */
+    wf_device_event *mark; /* of one stream, for another of them; not on the host */
+    uint32_t brought;      /* the last group that was queued and is not waited for; 0: none */
+    bool took;             /* a copy to the host was queued and is not waited for */
+    wf_buf *memory;        /* arena rooms */
+    wf_buf *constants;     /* not on the host */
+    wf_buf *workspace;     /* of one step at a time */
     wf_rng_key *keys;   /* [n_keys]: of the steps here that draw, in their order; not on the host */
     wf_buf *keys_there; /* the same, in memory of the device */
     uint32_t n_keys;
@@ -137,6 +149,9 @@ struct wf_plan {
     uint32_t n_steps;
     wf_stretch *stretches;
     uint32_t n_stretches;
+    wf_device_event **groups; /* [n_groups]: behind each group of copies to a device; the first is
+                               * number 1 */
+    uint32_t n_groups;
     bool has_run, told; /* told: that a stretch was not recorded */
     wf_plan_in *ins;
     uint32_t n_ins;
@@ -156,12 +171,14 @@ WF_MUST_USE wf_status wf_plan_shapes(wf_plan *p, const wf_plan_options *o, wf_er
 /* devices.c: makes the sides, sets p->side_of, and puts Copy nodes between the sides. */
 WF_MUST_USE wf_status wf_plan_sides(wf_plan *p, const wf_plan_options *o, wf_err *err);
 bool wf_plan_is_copy(const wf_node *n);
-/* The side whose stream a node runs on: that of its results, and of a copy the one that is not the
- * host. */
+/* The side on one of whose streams a node runs: that of its results, and of a copy the one that is
+ * not the host. Which of them. */
 uint32_t wf_plan_side_of(const wf_plan *p, const wf_node *n);
-/* The side whose stream makes a value final: that of the copy which makes it, or its own. */
-uint32_t wf_plan_final_side(const wf_plan *p, const wf_value *v);
-/* The sides whose streams a node of the host, or a copy, waits for: P4. */
+wf_stream *wf_plan_stream(const wf_plan *p, const wf_node *n);
+/* The one behind whose work a value is final: that of the copy which brings it to the host, or that
+ * of the kernels of its side. */
+wf_stream *wf_plan_final_stream(const wf_plan *p, const wf_value *v);
+/* The sides that a node of the host, or a copy, waits for: P4. */
 uint32_t wf_plan_after(const wf_plan *p, const wf_node *n);
 /* The kernel of a node that runs. Errors: WF_UNSUPPORTED: neither the device nor the cpu has one.
  */
@@ -198,8 +215,20 @@ wf_status wf_plan_too_large(const wf_plan *p, size_t bytes, const wf_node *n, wf
 WF_MUST_USE wf_status wf_plan_draws(wf_plan *p, wf_err *err);
 WF_MUST_USE wf_status wf_plan_draw(wf_plan *p, const wf_step_key *key, wf_err *err);
 
-/* run.c: before the first step of a run; one step of it. */
+/* streams.c: makes the streams of a side, which knows its device; waits for them, and frees them.
+ */
+WF_MUST_USE wf_status wf_plan_side_open(wf_plan_side *side, wf_err *err);
+WF_MUST_USE wf_status wf_plan_side_wait(wf_plan_side *side, wf_err *err);
+void wf_plan_side_close(wf_plan_side *side);
+/* Finds what each step waits for, and makes the events for it. */
+WF_MUST_USE wf_status wf_plan_order(wf_plan *p, wf_err *err);
+/* Has the host, and the streams, wait for what must be done before s; what stands behind s. */
+WF_MUST_USE wf_status wf_step_before(wf_plan *p, const wf_step *s, wf_err *err);
+WF_MUST_USE wf_status wf_step_behind(wf_plan *p, const wf_step *s, wf_err *err);
+
+/* run.c: before the first step of a run; one step of it, without and with what it waits for. */
 WF_MUST_USE wf_status wf_plan_prepare_run(wf_plan *p, const wf_step_key *key, wf_err *err);
+WF_MUST_USE wf_status wf_step_queue(wf_step *s, wf_err *err);
 WF_MUST_USE wf_status wf_step_run(wf_plan *p, wf_step *s, wf_err *err);
 
 /* replay.c: finds stretches; frees what was recorded of them; queues one. */

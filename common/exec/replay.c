@@ -2,10 +2,11 @@
 /* common/exec/replay.c - steps that a device has recorded are queued by one call, and not by one or
  * more for each kernel.
  *
- * A stretch is a row of steps of one device without a copy from or to the host: what they are asked
- * to do follows from the addresses of their operands alone. Those of the arena and of constants
- * never change. A stretch is recorded for the addresses that inputs and outputs have in a run, a
- * few times, since memory that is lent to a plan comes in turns.
+ * A stretch is a row of steps of one device without a copy from or to the host, and without a wait
+ * for one but in front of it: what they are asked to do follows from the addresses of their
+ * operands alone. Those of the arena and of constants never change. A stretch is recorded for the
+ * addresses that inputs and outputs have in a run, a few times, since memory that is lent to a plan
+ * comes in turns.
  *
  * The first run of a plan records nothing: libraries prepare themselves in it.
  */
@@ -30,7 +31,7 @@ static uint32_t end_of(const wf_plan *p, uint32_t begin)
     uint32_t end = begin;
 
     while (end < p->n_steps && may_be_recorded(p, &p->steps[end]) &&
-           p->steps[end].side == p->steps[begin].side)
+           p->steps[end].side == p->steps[begin].side && (end == begin || !p->steps[end].needs))
         end++;
     return end - begin < LEAST_STEPS ? begin : end;
 }
@@ -119,10 +120,10 @@ static wf_recorded *find(const wf_plan *p, wf_stretch *s)
     return NULL;
 }
 
-static wf_status run_each(wf_plan *p, const wf_stretch *s, wf_err *err)
+static wf_status queue_each(wf_plan *p, const wf_stretch *s, wf_err *err)
 {
     for (uint32_t i = s->begin; i < s->end; i++)
-        WF_TRY(wf_step_run(p, &p->steps[i], err));
+        WF_TRY(wf_step_queue(&p->steps[i], err));
     return WF_OK;
 }
 
@@ -140,7 +141,7 @@ static wf_recorded *record(wf_plan *p, wf_stretch *s)
         r->places[k] = place_of(p, s->rooms[k]);
     rc = wf_stream_record_begin(stream, &why);
     if (rc == WF_OK) {
-        rc = run_each(p, s, &why);
+        rc = queue_each(p, s, &why);
         ended = wf_stream_record_end(stream, &r->graph, rc == WF_OK ? &why : &ignored);
         rc = rc == WF_OK ? ended : rc;
     }
@@ -159,9 +160,10 @@ wf_status wf_stretch_run(wf_plan *p, wf_stretch *s, wf_err *err)
 {
     wf_recorded *r = p->has_run ? find(p, s) : NULL;
 
+    WF_TRY(wf_step_before(p, &p->steps[s->begin], err));
     if (p->has_run && !r && !s->given_up && s->n_recorded < MOST_RECORDED)
         r = record(p, s);
     if (!r)
-        return run_each(p, s, err);
+        return queue_each(p, s, err);
     return wf_device_graph_launch(r->graph, p->sides[p->steps[s->begin].side].stream, err);
 }

@@ -17,8 +17,8 @@ static wf_status place_outputs(wf_plan *p, wf_err *err)
         if (!out->direct || p->tensors[out->value->index].data)
             continue;
         if (!out->own) {
-            out->own = out->port.device->is_host && out->side != WF_SIDE_HOST
-                           ? wf_buf_new_pinned(p->sides[out->side].device, out->port.bytes)
+            out->own = out->port.device->is_host && !out->stream->device->is_host
+                           ? wf_buf_new_pinned(out->stream->device, out->port.bytes)
                            : wf_buf_new_on(out->port.device, out->port.bytes);
             if (!out->own)
                 return wf_fail(err, WF_NOMEM, NULL, "%s has no %zu bytes left for output \"%s\"",
@@ -39,15 +39,14 @@ static wf_status check_inputs(const wf_plan *p, wf_err *err)
 }
 
 /* An output that lies elsewhere goes to the place that is bound. */
-static wf_status bring(wf_plan *p, wf_plan_out *out, wf_err *err)
+static wf_status bring(const wf_plan *p, const wf_plan_out *out, wf_err *err)
 {
     const void *from = p->tensors[out->value->index].data;
 
     if (out->direct || !out->bound || out->port.bytes == 0 || out->bound == from)
         return WF_OK;
     if (!out->port.device->is_host)
-        return wf_stream_copy(p->sides[out->side].stream, WF_COPY_WITHIN, out->bound, from,
-                              out->port.bytes, err);
+        return wf_stream_copy(out->stream, WF_COPY_WITHIN, out->bound, from, out->port.bytes, err);
     memcpy(out->bound, from, out->port.bytes);
     return WF_OK;
 }
@@ -59,7 +58,7 @@ static wf_status announce(wf_plan *p, uint32_t first, uint32_t n, wf_ready_fn *o
         wf_plan_out *out = &p->outs[p->ready[i]];
 
         WF_TRY(bring(p, out, err));
-        WF_TRY(wf_device_event_record(out->done, p->sides[out->side].stream, err));
+        WF_TRY(wf_device_event_record(out->done, out->stream, err));
         if (on_ready)
             WF_TRY(on_ready(arg, p->ready[i], out->done, err));
     }
@@ -74,16 +73,20 @@ wf_status wf_plan_prepare_run(wf_plan *p, const wf_step_key *key, wf_err *err)
     return wf_plan_draw(p, key, err);
 }
 
-wf_status wf_step_run(wf_plan *p, wf_step *s, wf_err *err)
+wf_status wf_step_queue(wf_step *s, wf_err *err)
 {
-    wf_status rc;
+    wf_status rc = s->kernel->run(&s->run, s->in, s->out, err);
 
-    for (uint32_t left = s->after; left; left &= left - 1)
-        WF_TRY(wf_stream_wait(p->sides[__builtin_ctz(left)].stream, err));
-    rc = s->kernel->run(&s->run, s->in, s->out, err);
     if (rc != WF_OK)
         return wf_err_wrap(err, rc, "%s \"%s\"", s->run.node->op->name, s->run.node->name);
     return WF_OK;
+}
+
+wf_status wf_step_run(wf_plan *p, wf_step *s, wf_err *err)
+{
+    WF_TRY(wf_step_before(p, s, err));
+    WF_TRY(wf_step_queue(s, err));
+    return wf_step_behind(p, s, err);
 }
 
 wf_status wf_plan_start(wf_plan *p, const wf_step_key *key, wf_ready_fn *on_ready, void *arg,
@@ -116,7 +119,7 @@ wf_status wf_plan_wait(wf_plan *p, wf_err *err)
     wf_status rc = WF_OK;
 
     for (uint32_t side = 1; side < p->n_sides; side++) { /* all of them, also after a failure */
-        wf_status waited = wf_stream_wait(p->sides[side].stream, rc == WF_OK ? err : NULL);
+        wf_status waited = wf_plan_side_wait(&p->sides[side], rc == WF_OK ? err : NULL);
 
         rc = rc == WF_OK ? waited : rc;
     }
@@ -164,7 +167,7 @@ static wf_status on_host(const wf_plan *p, uint32_t i, wf_buf **copy, const void
                          wf_err *err)
 {
     const wf_plan_out *out = &p->outs[i];
-    wf_stream *stream = p->sides[out->side].stream;
+    wf_stream *stream = out->stream;
 
     *data = wf_plan_output_data(p, i);
     if (out->port.device->is_host)

@@ -78,7 +78,7 @@ static wf_status add_out(wf_plan *p, wf_value *v, const char *variable, wf_err *
     wf_plan_out *out = &p->outs[p->n_outs++];
 
     out->value = v;
-    out->side = (uint8_t)wf_plan_final_side(p, v);
+    out->stream = wf_plan_final_stream(p, v);
     return set_port(p, &out->port, v, variable, err);
 }
 
@@ -206,7 +206,7 @@ static wf_status make_step(wf_plan *p, uint32_t i, wf_step *s, wf_err *err)
     s->run = (wf_run){.node = n,
                       .kernel = s->kernel,
                       .device = prep.device,
-                      .stream = side->stream,
+                      .stream = wf_plan_stream(p, n),
                       .pool = p->pool,
                       .state = prep.state};
     s->side = (uint8_t)(side - p->sides);

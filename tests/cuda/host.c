@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 enum {
-    MOST_STREAMS = 64,
+    MOST_STREAMS = 256,
     PAGE = 4096,
     BAD_VALUE = 1,
     NOT_PINNED = 713,
@@ -38,7 +38,8 @@ _Thread_local struct CUgraph_st *host_capturing;
 cuda_host_counts host_counts;
 
 static wf_rng_key seed = {1, 2};
-static uint64_t drawn;
+static uint64_t drawn, n_queued;
+static bool copies_last;
 static int n_gpus = 2, major = 9;
 static size_t memory = (size_t)8 << 30;
 static bool acting; /* work is under way */
@@ -56,6 +57,11 @@ void cuda_host_seed(uint64_t s)
     seed = (wf_rng_key){s, 0xC0DA};
     host_time_seed(s);
     drawn = 0;
+}
+
+void cuda_host_copies_last(bool last)
+{
+    copies_last = last;
 }
 
 uint64_t host_random(uint64_t end)
@@ -189,6 +195,7 @@ static void append(struct CUstream_st *s, work *w)
     *s->last = w;
     s->last = &w->next;
     s->queued++;
+    w->number = n_queued++;
 }
 
 static bool may_run(const struct CUstream_st *s)
@@ -198,10 +205,37 @@ static bool may_run(const struct CUstream_st *s)
     return w && !(w->other && w->other->finished < w->target);
 }
 
+static void do_copy(work *w)
+{
+    memcpy(w->to, w->from, w->bytes);
+}
+
+static bool is_copy(const work *w)
+{
+    return w->act == do_copy && w->way != WF_CUDA_WITHIN;
+}
+
+/* Notes that w is done, if earlier copies of other streams are not. */
+static void note_beside(const work *w)
+{
+    bool in = false, out = false;
+
+    for (unsigned i = 0; i < MOST_STREAMS; i++)
+        for (const work *c = streams[i] ? streams[i]->first : NULL; c && c->number < w->number;
+             c = c->next) {
+            in |= is_copy(c) && c->way == WF_CUDA_TO_DEVICE;
+            out |= is_copy(c) && c->way == WF_CUDA_TO_HOST;
+        }
+    host_counts.beside_in += in;
+    host_counts.beside_out += out;
+}
+
 static void run_first(struct CUstream_st *s)
 {
     work *w = s->first;
 
+    if (w->act && !is_copy(w))
+        note_beside(w);
     if (w->act && sticky == 0) {
         host_time_pass(s, w->recorded ? w->recorded : w);
         host_memory_open();
@@ -223,11 +257,15 @@ static void run_first(struct CUstream_st *s)
 bool host_run_some(void)
 {
     struct CUstream_st *able[MOST_STREAMS];
-    unsigned n = 0;
+    unsigned n = 0, first = 0;
 
     for (unsigned i = 0; i < MOST_STREAMS; i++)
         if (streams[i] && may_run(streams[i]))
             able[n++] = streams[i];
+    for (unsigned i = 0; copies_last && i < n; i++)
+        if (!is_copy(able[i]->first))
+            able[first++] = able[i];
+    n = first ? first : n;
     if (n == 0)
         return false;
     run_first(able[wf_rng_below(seed, drawn++, n)]);
@@ -439,11 +477,6 @@ static int host_stream_after(wf_cuda_stream *s, wf_cuda_event *e)
         error = host_enqueue(s, &(work){.name = "a wait", .other = e->stream, .target = e->target},
                              0, 0);
     return host_end(error);
-}
-
-static void do_copy(work *w)
-{
-    memcpy(w->to, w->from, w->bytes);
 }
 
 static bool is_placed(const work *w)

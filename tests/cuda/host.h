@@ -22,12 +22,15 @@
 
 #include "common/kernels/cuda/calls.h"
 #include "common/tensor/device.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 extern const wf_cuda_calls wf_cuda_host;
 
 /* The seed of all that is random from now on. */
 void cuda_host_seed(uint64_t seed);
+/* Whether copies from and to the host are done last: when nothing else may run. */
+void cuda_host_copies_last(bool last);
 /* What the host has: so many GPUs, of that compute capability. At first two, of 9.0. */
 void cuda_host_has(int n, int major);
 /* The memory of each, in all; at first 8 GiB. */
@@ -69,9 +72,11 @@ typedef struct cuda_host_counts {
     size_t made;  /* so far: memory, streams, events and objects of cuBLASLt that were asked for */
     size_t waits; /* so far: for a stream or an event */
     size_t ahead; /* of those for an event: behind which more work was queued */
-    size_t bytes_in, bytes_out; /* so far: of copies from the host and to it */
-    size_t bytes_by_hand;       /* so far: of both, from and to memory that is not pinned */
-    size_t launches, replays;   /* so far: kernels that were launched or recorded; graphs */
+    size_t bytes_in, bytes_out;   /* so far: of copies from the host and to it */
+    size_t bytes_by_hand;         /* so far: of both, from and to memory that is not pinned */
+    size_t launches, replays;     /* so far: kernels that were launched or recorded; graphs */
+    size_t beside_in, beside_out; /* so far: work that was done while a copy from the host, or to
+                                   * it, that had been queued earlier was not */
     double ms; /* so far: what products and convolutions took on the clocks of streams */
 } cuda_host_counts;
 cuda_host_counts cuda_host_count(void);

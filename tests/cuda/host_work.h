@@ -15,6 +15,7 @@
 typedef struct work work;
 struct work {
     work *next;
+    uint64_t number; /* in the order in which all work was queued */
     void (*act)(work *w);
     const char *name;
     /* a copy or a fill */

@@ -134,7 +134,8 @@ static void add_both(void)
     remote_set_up();
     fill_table(&whole, "cpu-remote", true);
     fill_table(&half, "cpu-remote-half", false);
-    cuda_host_device();
+    cuda_host_gpu(0);
+    cuda_host_gpu(1);
 }
 
 wf_status test_device_called(const char *name, const wf_device **out, wf_err *err)

@@ -36,6 +36,8 @@ size_t remote_devices_held(void);
 /* The pieces of work that were queued on both devices so far, each with one allocation, and that
  * have been done. */
 size_t remote_devices_queued(void);
+/* The waits of one stream for another among those that were queued. */
+size_t remote_devices_waits(void);
 size_t remote_devices_done(void);
 
 #endif

@@ -11,7 +11,7 @@
 #include <string.h>
 
 static pthread_mutex_t mutex;
-static size_t queued, done;
+static size_t queued, waits, done;
 
 void remote_set_up(void)
 {
@@ -135,6 +135,9 @@ static wf_status remote_stream_after(wf_stream *s, wf_device_event *e, wf_err *e
 
     if (!re->stream)
         return WF_OK;
+    remote_lock();
+    waits++;
+    remote_unlock();
     return enqueue(
         s, &(remote_work){.act = wait_for_other, .other = re->stream, .target = re->target}, err);
 }
@@ -233,6 +236,11 @@ static bool remote_event_done(wf_device_event *e)
 size_t remote_devices_queued(void)
 {
     return queued;
+}
+
+size_t remote_devices_waits(void)
+{
+    return waits;
 }
 
 size_t remote_devices_done(void)
