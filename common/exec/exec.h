@@ -13,8 +13,9 @@
  *
  * A plan is made for one or more devices. A node runs on the device that it is marked with
  * (wf_node.device), or on the first; where that has no kernel for it, it runs on the cpu. Copies
- * are put between. Each device has an arena of its own. Inputs and outputs are memory of the host,
- * but for those that `resident` names: they lie in memory of the first device, and no copy is made.
+ * are put between, and run beside the kernels. Each device has an arena of its own. Inputs and
+ * outputs are memory of the host, but for those that `resident` names: they lie in memory of the
+ * first device, and no copy is made.
  *
  * A device that can record work (common/tensor/device.h) queues steps that follow each other by one
  * call from the second run on, for up to four sets of memory that resident ports are bound to.

@@ -171,12 +171,12 @@ WF_MUST_USE wf_status wf_plan_shapes(wf_plan *p, const wf_plan_options *o, wf_er
 /* devices.c: makes the sides, sets p->side_of, and puts Copy nodes between the sides. */
 WF_MUST_USE wf_status wf_plan_sides(wf_plan *p, const wf_plan_options *o, wf_err *err);
 bool wf_plan_is_copy(const wf_node *n);
-/* The side on one of whose streams a node runs: that of its results, and of a copy the one that is
- * not the host. Which of them. */
+/* The side where a node runs: that of its results, and of a copy the one that is not the host. */
 uint32_t wf_plan_side_of(const wf_plan *p, const wf_node *n);
+/* The stream of that side on which it runs. */
 wf_stream *wf_plan_stream(const wf_plan *p, const wf_node *n);
-/* The one behind whose work a value is final: that of the copy which brings it to the host, or that
- * of the kernels of its side. */
+/* The stream behind whose work a value is final: that of the copy which brings it to the host, or
+ * that of the kernels of its side. */
 wf_stream *wf_plan_final_stream(const wf_plan *p, const wf_value *v);
 /* The sides that a node of the host, or a copy, waits for: P4. */
 uint32_t wf_plan_after(const wf_plan *p, const wf_node *n);

@@ -6,9 +6,9 @@
  * for none of them.
  *
  * What is given to a run is brought ahead of all kernels, in the order in which they read it, and a
- * kernel waits for what it reads. Small copies that follow each other have one event: to wait
- * between two kernels costs a graph of its own (replay.c), which is as long to launch as some
- * hundred KiB are on the bus.
+ * kernel waits for what it reads. Small copies that follow each other are a group with one event,
+ * since a wait between two kernels costs a graph of its own (replay.c). How small they should be
+ * was not measured.
  */
 #include "common/base/size.h"
 #include "common/exec/plan.h"
@@ -110,8 +110,9 @@ static uint32_t group_needed(const wf_plan *p, const wf_node *n)
     return most;
 }
 
-/* A copy that makes an output, or waits for something, is a group of its own. What is written into
- * memory that is not the plan's may be read by kernels of others until those of the plan begin. */
+/* A copy that makes an output, or has the host wait, is a group of its own. Memory of an output may
+ * be in use until an event that the kernels alone wait for (wf_plan_after_event), so the copy waits
+ * for them. */
 static wf_status order_bringing(wf_plan *p, wf_step *s, queued *q, wf_err *err)
 {
     wf_room *to = room_of(p, s->run.node->out[0]);
