@@ -4,8 +4,9 @@
  * libcudnn.so.9 is missing, or does not know the description of a GPU below (it is that of
  * cuDNN 9.19).
  *
- * Kernels of attention are compiled for a plan, and loaded by the driver: without one cuDNN names
- * the engines that know the graph, if it finds a libcuda.so.1, which the toolkit's stub may be.
+ * Kernels of attention and of normalisation are compiled for a plan, and loaded by the driver:
+ * without one cuDNN names the engines that know the graph, if it finds a libcuda.so.1, which the
+ * toolkit's stub may be.
  */
 #include "common/base/cc.h"
 #include "common/base/size.h"
@@ -13,6 +14,7 @@
 #include "common/kernels/cuda/dnn/attention.h"
 #include "common/kernels/cuda/dnn/choose.h"
 #include "common/kernels/cuda/dnn/convolution.h"
+#include "common/kernels/cuda/dnn/norm.h"
 
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -293,12 +295,44 @@ static void attention_is_recognised(void **state)
         }
 }
 
+static void normalisation_is_recognised(void **state)
+{
+    static const wf_dnn_norm norms[] = {
+        {.batch = 64, .channels = 64, .inner = 112 * 112, .epsilon = 1e-3},
+        {.batch = 64, .channels = 2048, .inner = 49, .epsilon = 1e-5},
+        {.batch = 128, .channels = 100, .inner = 1, .epsilon = 1e-3},
+        {.batch = 16, .channels = 24, .inner = 50, .epsilon = 1e-3},
+    };
+
+    (void)state;
+    if (!dlopen("libcuda.so.1", RTLD_NOW)) {
+        print_message("no libcuda.so.1: not looked at\n");
+        skip();
+    }
+    for (size_t i = 0; i < WF_COUNT(norms); i++)
+        for (int is_grad = 0; is_grad < 2; is_grad++) {
+            wf_dnn_norm n = norms[i];
+            const wf_dnn_asked asked = wf_dnn_ask_norm(&n);
+            bool same = true;
+            wf_dnn_graph g;
+
+            n.is_grad = is_grad;
+            assert_int_equal(asked.build(&calls, NULL, &n, &g), 0);
+            if (named(&g, &same) == 0)
+                fail_msg("normalisation %d, %s: no engine", (int)i,
+                         is_grad ? "gradient" : "forward");
+            assert_true(same);
+            wf_dnn_graph_free(&g);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cudnn_computes_what_models_have),
         cmocka_unit_test(a_bias_and_f64_are_described_as_it_wants_them),
         cmocka_unit_test(attention_is_recognised),
+        cmocka_unit_test(normalisation_is_recognised),
     };
     int failed;
 

@@ -7,7 +7,7 @@
 #include "tests/cuda/host_dnn.h"
 
 /* Values of an attribute, and attributes of a descriptor, at most. */
-enum { HOST_DNN_VALUES = 24, HOST_DNN_ATTRIBUTES = 8 };
+enum { HOST_DNN_VALUES = 24, HOST_DNN_ATTRIBUTES = 12 };
 
 typedef struct host_dnn_value {
     int attribute, type;
@@ -63,5 +63,9 @@ host_execution *host_convolution_new(const wf_cuda_descriptor *config,
 /* host_fused.c: the same of graphs of products, reductions and what stands between them. */
 void host_dnn_check_fused(const wf_cuda_descriptor *d);
 host_execution *host_fused_new(const wf_cuda_descriptor *config, const wf_cuda_descriptor *pack);
+
+/* host_norm.c: of batch normalisations. */
+void host_dnn_check_norm(const wf_cuda_descriptor *d);
+host_execution *host_norm_new(const wf_cuda_descriptor *config, const wf_cuda_descriptor *pack);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/cuda/host_dnn.c - the descriptors; host_convolution.c and host_fused.c compute. */
+/* tests/cuda/host_dnn.c - the descriptors; host_convolution.c, host_fused.c and host_norm.c
+ * compute. */
 #include "tests/cuda/host_descriptor.h"
 #include "tests/cuda/host_memory.h"
 
@@ -105,6 +106,24 @@ static const row rows[] = {
     {WF_DNN_DO_REDUCTION, WF_DNN_REDUCTION_HOW, WF_DNN_IS_DESCRIPTOR, 1, 1},
     {WF_DNN_DO_REDUCTION, WF_DNN_REDUCTION_X, WF_DNN_IS_DESCRIPTOR, 1, 1},
     {WF_DNN_DO_REDUCTION, WF_DNN_REDUCTION_Y, WF_DNN_IS_DESCRIPTOR, 1, 1},
+    {WF_DNN_DO_NORM, WF_DNN_NORM_MODE, WF_DNN_IS_NORM_MODE, 1, 1},
+    {WF_DNN_DO_NORM, WF_DNN_NORM_PHASE, WF_DNN_IS_NORM_PHASE, 1, 1},
+    {WF_DNN_DO_NORM, WF_DNN_NORM_X, WF_DNN_IS_DESCRIPTOR, 1, 1},
+    {WF_DNN_DO_NORM, WF_DNN_NORM_MEAN, WF_DNN_IS_DESCRIPTOR, 1, 1},
+    {WF_DNN_DO_NORM, WF_DNN_NORM_INVERSE, WF_DNN_IS_DESCRIPTOR, 1, 1},
+    {WF_DNN_DO_NORM, WF_DNN_NORM_SCALE, WF_DNN_IS_DESCRIPTOR, 1, 1},
+    {WF_DNN_DO_NORM, WF_DNN_NORM_BIAS, WF_DNN_IS_DESCRIPTOR, 1, 1},
+    {WF_DNN_DO_NORM, WF_DNN_NORM_EPSILON, WF_DNN_IS_DESCRIPTOR, 1, 1},
+    {WF_DNN_DO_NORM, WF_DNN_NORM_Y, WF_DNN_IS_DESCRIPTOR, 1, 1},
+    {WF_DNN_DO_NORM_GRAD, WF_DNN_NORM_GRAD_MODE, WF_DNN_IS_NORM_MODE, 1, 1},
+    {WF_DNN_DO_NORM_GRAD, WF_DNN_NORM_GRAD_X, WF_DNN_IS_DESCRIPTOR, 1, 1},
+    {WF_DNN_DO_NORM_GRAD, WF_DNN_NORM_GRAD_MEAN, WF_DNN_IS_DESCRIPTOR, 1, 1},
+    {WF_DNN_DO_NORM_GRAD, WF_DNN_NORM_GRAD_INVERSE, WF_DNN_IS_DESCRIPTOR, 1, 1},
+    {WF_DNN_DO_NORM_GRAD, WF_DNN_NORM_GRAD_DY, WF_DNN_IS_DESCRIPTOR, 1, 1},
+    {WF_DNN_DO_NORM_GRAD, WF_DNN_NORM_GRAD_SCALE, WF_DNN_IS_DESCRIPTOR, 1, 1},
+    {WF_DNN_DO_NORM_GRAD, WF_DNN_NORM_GRAD_DSCALE, WF_DNN_IS_DESCRIPTOR, 1, 1},
+    {WF_DNN_DO_NORM_GRAD, WF_DNN_NORM_GRAD_DBIAS, WF_DNN_IS_DESCRIPTOR, 1, 1},
+    {WF_DNN_DO_NORM_GRAD, WF_DNN_NORM_GRAD_DX, WF_DNN_IS_DESCRIPTOR, 1, 1},
     {WF_DNN_DO_RESHAPE, WF_DNN_RESHAPE_X, WF_DNN_IS_DESCRIPTOR, 1, 1},
     {WF_DNN_DO_RESHAPE, WF_DNN_RESHAPE_Y, WF_DNN_IS_DESCRIPTOR, 1, 1},
     {WF_DNN_GRAPH, WF_DNN_GRAPH_HANDLE, WF_DNN_IS_HANDLE, 1, 1},
@@ -254,9 +273,14 @@ int host_dnn_set(wf_cuda_descriptor *d, int attribute, int type, int64_t n, cons
 
 /* ---- what heuristics name ---- */
 
+static int first_kind(const wf_cuda_descriptor *graph)
+{
+    return host_dnn_of(graph, WF_DNN_GRAPH_OPERATIONS)->kind;
+}
+
 static bool is_convolution(const wf_cuda_descriptor *graph)
 {
-    int kind = host_dnn_of(graph, WF_DNN_GRAPH_OPERATIONS)->kind;
+    int kind = first_kind(graph);
 
     return kind == WF_DNN_DO_FORWARD || kind == WF_DNN_DO_DATA || kind == WF_DNN_DO_WEIGHTS;
 }
@@ -452,6 +476,10 @@ int host_dnn_finish(wf_cuda_descriptor *d)
     case WF_DNN_DO_POINTWISE:
         check_pointwise(d);
         break;
+    case WF_DNN_DO_NORM:
+    case WF_DNN_DO_NORM_GRAD:
+        host_dnn_check_norm(d);
+        break;
     case WF_DNN_DO_PRODUCT:
     case WF_DNN_DO_REDUCTION:
     case WF_DNN_DO_RESHAPE:
@@ -511,8 +539,12 @@ host_execution *host_execution_new(wf_cuda_dnn *dnn, const wf_cuda_descriptor *p
     config = host_dnn_of(plan, WF_DNN_PLAN_CONFIG);
     need(!config->n_notes || config->note != WF_DNN_NOTE_NONDETERMINISTIC,
          "an engine that is not deterministic");
-    return is_convolution(config->graph) ? host_convolution_new(config, pack)
-                                         : host_fused_new(config, pack);
+    if (is_convolution(config->graph))
+        return host_convolution_new(config, pack);
+    if (first_kind(config->graph) == WF_DNN_DO_NORM ||
+        first_kind(config->graph) == WF_DNN_DO_NORM_GRAD)
+        return host_norm_new(config, pack);
+    return host_fused_new(config, pack);
 }
 
 void host_execution_do(const host_execution *e)

@@ -9,7 +9,7 @@
  *
  * Heuristics name two engines, and a third one to fall back to. At random the first refuses, rounds
  * its factors to bfloat16 or is not deterministic, the second wants 512 MiB, and a bias is refused.
- * Attention (host_fused.c) has two engines, which may be refused as well.
+ * So it is for attention (host_fused.c) and normalisations (host_norm.c).
  */
 #ifndef TESTS_CUDA_HOST_DNN_H
 #define TESTS_CUDA_HOST_DNN_H

@@ -5,9 +5,14 @@
  * A channel's elements are summed in pieces, and the pieces are joined in their order by one thread
  * a channel, which leaves the factors of a line; then every element is put on its channel's line. A
  * block sums a piece, whose elements lie together; where images are a few elements, or one, a
- * thread does, so that neighbours read neighbouring channels. */
+ * thread does, so that neighbours read neighbouring channels.
+ *
+ * In training cuDNN computes float32 where it can; the gradient's statistics are made here, as the
+ * graph does not keep those of the forward pass. */
 #include "common/kernels/cuda/norm/moments.h"
 extern "C" {
+#include "common/kernels/cuda/dnn/norm.h"
+#include "common/kernels/cuda/dnn/way.h"
 #include "common/kernels/shape/norm.h"
 }
 
@@ -27,6 +32,8 @@ struct plan {
     wf_batch_norm v;
     int64_t count, pieces, piece_elems; /* of a channel */
     size_t sums, moments, lines; /* in the workspace: [pieces, channels], [channels], [channels] */
+    wf_dnn_way *way;             /* nullptr: by what is here alone */
+    size_t mean, inverse;        /* in the workspace, with a way: float [channels] */
 };
 
 /* Where element i of a channel lies. */
@@ -131,6 +138,24 @@ template <class T> WF_CODE T moved(const plan &p, const T *old, int64_t c, doubl
     return (T)(m == 0 ? now : (double)old[c] * m + now * (1 - m));
 }
 
+/* The moments as cuDNN has them, of float32 alone, and back. */
+__global__ void hand_moments(plan p, const wf_two *moments, float *mean, float *inverse)
+{
+    for (int64_t c = wf_first(); c < p.v.channels; c += wf_all()) {
+        mean[c] = (float)moments[c].a;
+        inverse[c] = (float)(1 / std::sqrt(moments[c].b + p.v.epsilon));
+    }
+}
+
+__global__ void take_moments(plan p, const float *mean, const float *inverse, wf_two *moments)
+{
+    for (int64_t c = wf_first(); c < p.v.channels; c += wf_all()) {
+        double variance = 1 / ((double)inverse[c] * (double)inverse[c]) - p.v.epsilon;
+
+        moments[c] = {(double)mean[c], variance > 0 ? variance : 0};
+    }
+}
+
 template <class T>
 __global__ void find_lines(plan p, const T *scale, const T *bias, const wf_two *moments,
                            line *lines)
@@ -182,6 +207,32 @@ __global__ void put_on_lines(plan p, const T *dy, const T *x, const line *lines,
     }
 }
 
+void release(void *state)
+{
+    wf_dnn_way_free(static_cast<plan *>(state)->way);
+}
+
+/* A single element has no variance to divide by. */
+wf_status ask_cudnn(wf_prep *prep, plan *p, bool is_grad, wf_err *err)
+{
+    wf_dnn_norm n = {};
+    wf_dnn_asked asked;
+
+    if (!p->v.training || p->v.batch * p->v.inner < 2 || p->v.channels == 0)
+        return WF_OK;
+    n.is_grad = is_grad;
+    n.batch = p->v.batch;
+    n.channels = p->v.channels;
+    n.inner = p->v.inner;
+    n.epsilon = p->v.epsilon;
+    asked = wf_dnn_ask_norm(&n);
+    WF_TRY(wf_dnn_way_new(prep, &asked, &p->way, err));
+    if (!p->way)
+        return WF_OK;
+    WF_TRY(wf_take_room(prep, n.channels, sizeof(float), &p->mean, err));
+    return wf_take_room(prep, n.channels, sizeof(float), &p->inverse, err);
+}
+
 wf_status finish(wf_prep *prep, plan *p, wf_err *err)
 {
     const bool few = p->v.inner < FEW;
@@ -200,9 +251,11 @@ wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *c
 {
     plan *p;
 
-    (void)out;
     WF_TRY(wf_new_plan(prep, &p, err));
+    prep->release = release;
     WF_TRY(wf_batch_norm_of(prep->node, in, &p->v, err));
+    if (in[0]->dtype == WF_F32 && out[0])
+        WF_TRY(ask_cudnn(prep, p, false, err));
     return finish(prep, p, err);
 }
 
@@ -211,9 +264,11 @@ wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[], const wf_tens
 {
     plan *p;
 
-    (void)out;
     WF_TRY(wf_new_plan(prep, &p, err));
+    prep->release = release;
     WF_TRY(wf_batch_norm_grad_of(prep->node, in, &p->v, err));
+    if (in[0]->dtype == WF_F32 && out[0] && out[1] && out[2])
+        WF_TRY(ask_cudnn(prep, p, true, err));
     return finish(prep, p, err);
 }
 
@@ -253,6 +308,46 @@ template <class T> wf_status put(const wf_run *run, const T *dy, const T *x, T *
                : WF_OK;
 }
 
+/* y and the moments of the batch. */
+wf_status forward_by_cudnn(const wf_run *run, const wf_tensor *const in[], wf_tensor *y,
+                           wf_err *err)
+{
+    const plan *p = static_cast<const plan *>(run->state);
+    const void *at[WF_DNN_BN_TENSORS] = {};
+
+    at[WF_DNN_BN_X] = in[0]->data;
+    at[WF_DNN_BN_SCALE] = in[1]->data;
+    at[WF_DNN_BN_MEAN] = wf_room<float>(run, p->mean);
+    at[WF_DNN_BN_INVERSE] = wf_room<float>(run, p->inverse);
+    at[WF_DNN_BN_BIAS] = in[2]->data;
+    at[WF_DNN_BN_Y] = y->data;
+    WF_TRY(wf_dnn_way_go(p->way, run, at, err));
+    return wf_launch(run, "channels", take_moments, wf_blocks(run, p->v.channels), err, *p,
+                     wf_room<const float>(run, p->mean), wf_room<const float>(run, p->inverse),
+                     wf_room<wf_two>(run, p->moments));
+}
+
+/* From the moments. */
+wf_status backward_by_cudnn(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                            wf_err *err)
+{
+    const plan *p = static_cast<const plan *>(run->state);
+    const void *at[WF_DNN_BN_GRAD_TENSORS] = {};
+
+    WF_TRY(wf_launch(run, "channels", hand_moments, wf_blocks(run, p->v.channels), err, *p,
+                     wf_room<const wf_two>(run, p->moments), wf_room<float>(run, p->mean),
+                     wf_room<float>(run, p->inverse)));
+    at[WF_DNN_BN_X] = in[1]->data;
+    at[WF_DNN_BN_SCALE] = in[2]->data;
+    at[WF_DNN_BN_MEAN] = wf_room<float>(run, p->mean);
+    at[WF_DNN_BN_INVERSE] = wf_room<float>(run, p->inverse);
+    at[WF_DNN_BN_DY] = in[0]->data;
+    at[WF_DNN_BN_DX] = out[0]->data;
+    at[WF_DNN_BN_DSCALE] = out[1]->data;
+    at[WF_DNN_BN_DBIAS] = out[2]->data;
+    return wf_dnn_way_go(p->way, run, at, err);
+}
+
 template <class T>
 wf_status forward(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                   wf_err *err)
@@ -261,10 +356,15 @@ wf_status forward(const wf_run *run, const wf_tensor *const in[], wf_tensor *con
     const T *x = wf_in<T>(in[0]), *mean = wf_in<T>(in[3]), *variance = wf_in<T>(in[4]);
     const wf_two *moments = wf_room<const wf_two>(run, p->moments);
 
-    WF_TRY(moments_of(run, x, p->v.training ? nullptr : mean, variance, err));
+    if (p->way)
+        WF_TRY(forward_by_cudnn(run, in, out[0], err));
+    else
+        WF_TRY(moments_of(run, x, p->v.training ? nullptr : mean, variance, err));
     if (p->v.training && (out[1] || out[2]))
         WF_TRY(wf_launch(run, "running", move_running<T>, wf_blocks(run, p->v.channels), err, *p,
                          mean, variance, moments, wf_out<T>(out[1]), wf_out<T>(out[2])));
+    if (p->way)
+        return WF_OK;
     WF_TRY(wf_launch(run, "lines", find_lines<T>, wf_blocks(run, p->v.channels), err, *p,
                      wf_in<T>(in[1]), wf_in<T>(in[2]), moments, wf_room<line>(run, p->lines)));
     return put(run, static_cast<const T *>(nullptr), x, wf_out<T>(out[0]), err);
@@ -279,6 +379,8 @@ wf_status backward(const wf_run *run, const wf_tensor *const in[], wf_tensor *co
     const wf_two *moments = wf_room<const wf_two>(run, p->moments);
 
     WF_TRY(moments_of(run, x, wf_in<T>(in[3]), wf_in<T>(in[4]), err));
+    if (p->way)
+        return backward_by_cudnn(run, in, out, err);
     WF_TRY(sum(run, of_grads<T>{dy, x, moments}, err));
     WF_TRY(wf_launch(run, "lines", find_grad_lines<T>, wf_blocks(run, p->v.channels), err, *p,
                      wf_in<T>(in[2]), moments, wf_room<const wf_two>(run, p->sums),
