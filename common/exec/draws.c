@@ -14,13 +14,16 @@ static wf_rng_key key_of(const wf_step *s, const wf_step_key *key)
 static wf_status make_keys(wf_plan *p, uint32_t side, uint32_t n, wf_err *err)
 {
     wf_plan_side *s = &p->sides[side];
+    size_t bytes = n * sizeof(wf_rng_key);
 
-    s->keys = wf_arena_array(p->arena, n, sizeof *s->keys);
+    WF_TRY(wf_plan_reserve(p, s->device, bytes, NULL, &s->keys_there, err));
+    p->usage.device_bytes += bytes;
+    if (p->measure_only)
+        return WF_OK;
+    s->keys = wf_buf_new_pinned(s->device, bytes);
     if (!s->keys)
-        return wf_fail_nomem(err, n * sizeof *s->keys);
-    WF_TRY(wf_plan_reserve(p, s->device, n * sizeof *s->keys, NULL, &s->keys_there, err));
-    p->usage.device_bytes += n * sizeof *s->keys;
-    for (uint32_t i = 0; i < p->n_steps && !p->measure_only; i++)
+        return wf_fail_nomem(err, bytes);
+    for (uint32_t i = 0; i < p->n_steps; i++)
         if (p->steps[i].side == side && p->steps[i].draws)
             p->steps[i].run.key_there = (const wf_rng_key *)s->keys_there->data + s->n_keys++;
     return WF_OK;
@@ -50,14 +53,14 @@ wf_status wf_plan_draw(wf_plan *p, const wf_step_key *key, wf_err *err)
             continue;
         s->run.key = key_of(s, key);
         if (s->side != WF_SIDE_HOST)
-            p->sides[s->side].keys[n[s->side]++] = s->run.key;
+            ((wf_rng_key *)p->sides[s->side].keys->data)[n[s->side]++] = s->run.key;
     }
     for (uint32_t side = 1; side < p->n_sides; side++) {
         wf_plan_side *s = &p->sides[side];
 
         if (s->n_keys)
-            WF_TRY(wf_stream_copy(s->stream, WF_COPY_IN, s->keys_there->data, s->keys,
-                                  s->n_keys * sizeof *s->keys, err));
+            WF_TRY(wf_plan_side_bring(s, s->keys_there->data, s->keys->data,
+                                      s->n_keys * sizeof(wf_rng_key), err));
     }
     return WF_OK;
 }

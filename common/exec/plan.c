@@ -142,6 +142,7 @@ void wf_plan_free(wf_plan **p)
         wf_buf_unref(&(*p)->sides[side].memory);
         wf_buf_unref(&(*p)->sides[side].constants);
         wf_buf_unref(&(*p)->sides[side].workspace);
+        wf_buf_unref(&(*p)->sides[side].keys);
         wf_buf_unref(&(*p)->sides[side].keys_there);
     }
     wf_graph_free(&(*p)->g);

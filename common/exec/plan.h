@@ -120,8 +120,9 @@ typedef struct wf_plan_side {
     wf_buf *memory;        /* arena rooms */
     wf_buf *constants;     /* not on the host */
     wf_buf *workspace;     /* of one step at a time */
-    wf_rng_key *keys;   /* [n_keys]: of the steps here that draw, in their order; not on the host */
-    wf_buf *keys_there; /* the same, in memory of the device */
+    wf_buf *keys;          /* wf_rng_key [n_keys]: of the steps here that draw, in their order, in
+                            * memory of the host; not on the host's side */
+    wf_buf *keys_there;    /* the same, in memory of the device */
     uint32_t n_keys;
     size_t arena_bytes, workspace_bytes;
     const wf_node *hungriest; /* whose kernel wants the workspace */
@@ -220,6 +221,9 @@ WF_MUST_USE wf_status wf_plan_draw(wf_plan *p, const wf_step_key *key, wf_err *e
 WF_MUST_USE wf_status wf_plan_side_open(wf_plan_side *side, wf_err *err);
 WF_MUST_USE wf_status wf_plan_side_wait(wf_plan_side *side, wf_err *err);
 void wf_plan_side_close(wf_plan_side *side);
+/* Queues a copy to the device ahead of all others, for all kernels that follow. */
+WF_MUST_USE wf_status wf_plan_side_bring(wf_plan_side *side, void *to, const void *from,
+                                         size_t bytes, wf_err *err);
 /* Finds what each step waits for, and makes the events for it. */
 WF_MUST_USE wf_status wf_plan_order(wf_plan *p, wf_err *err);
 /* Has the host, and the streams, wait for what must be done before s; what stands behind s. */

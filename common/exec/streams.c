@@ -14,6 +14,7 @@
 #include "common/exec/plan.h"
 
 enum { GROUP_BYTES = 256 << 10 }; /* that a group may have behind its first copy */
+#define NO_GROUP UINT32_MAX
 
 wf_status wf_plan_side_open(wf_plan_side *side, wf_err *err)
 {
@@ -30,6 +31,16 @@ static wf_status follow(wf_plan_side *side, wf_stream *s, wf_stream *other, wf_e
 {
     WF_TRY(wf_device_event_record(side->mark, other, err));
     return wf_stream_after(s, side->mark, err);
+}
+
+wf_status wf_plan_side_bring(wf_plan_side *side, void *to, const void *from, size_t bytes,
+                             wf_err *err)
+{
+    WF_TRY(wf_stream_copy(side->in, WF_COPY_IN, to, from, bytes, err));
+    side->brought = NO_GROUP; /* until kernels wait for it */
+    WF_TRY(follow(side, side->stream, side->in, err));
+    side->brought = 0;
+    return WF_OK;
 }
 
 /* The kernels' stream waits for the copies. */

@@ -230,6 +230,9 @@ static void a_step_is_two_launches(void **state)
         assert_int_equal(now.launches, before.launches);
         assert_int_equal(now.waits - before.waits, 10);
         assert_int_equal(now.made, before.made);
+        /* The batch: keys of draws and the loss are pinned. */
+        assert_int_equal(now.bytes_by_hand - before.bytes_by_hand,
+                         10 * (sizeof t->x[0] + sizeof t->y[0]));
         close_trained(&t);
         close_trained(&cpu);
         wf_graph_free(&g);
