@@ -265,6 +265,27 @@ static int64_t named(const wf_dnn_graph *g, bool *same)
     return filled;
 }
 
+/* That the heuristics name engines for a case, and none whose results differ from run to run. */
+static void assert_recognised(const wf_dnn_asked *asked, const char *what, size_t i)
+{
+    bool same = true;
+    wf_dnn_graph g;
+
+    assert_int_equal(asked->build(&calls, NULL, asked->of, &g), 0);
+    if (named(&g, &same) == 0)
+        fail_msg("%s %d: no engine", what, (int)i);
+    assert_true(same);
+    wf_dnn_graph_free(&g);
+}
+
+static void need_driver(void)
+{
+    if (dlopen("libcuda.so.1", RTLD_NOW))
+        return;
+    print_message("no libcuda.so.1: not looked at\n");
+    skip();
+}
+
 static void attention_is_recognised(void **state)
 {
     static const wf_dnn_attention attentions[] = {
@@ -275,24 +296,15 @@ static void attention_is_recognised(void **state)
     };
 
     (void)state;
-    if (!dlopen("libcuda.so.1", RTLD_NOW)) {
-        print_message("no libcuda.so.1: not looked at\n");
-        skip();
-    }
-    for (size_t i = 0; i < WF_COUNT(attentions); i++)
-        for (int is_grad = 0; is_grad < 2; is_grad++) {
-            wf_dnn_attention a = attentions[i];
-            const wf_dnn_asked asked = wf_dnn_ask_attention(&a);
-            bool same = true;
-            wf_dnn_graph g;
+    need_driver();
+    for (size_t i = 0; i < WF_COUNT(attentions); i++) {
+        wf_dnn_attention a = attentions[i];
+        const wf_dnn_asked asked = wf_dnn_ask_attention(&a);
 
-            a.is_grad = is_grad;
-            assert_int_equal(asked.build(&calls, NULL, &a, &g), 0);
-            if (named(&g, &same) == 0)
-                fail_msg("attention %d, %s: no engine", (int)i, is_grad ? "gradient" : "forward");
-            assert_true(same);
-            wf_dnn_graph_free(&g);
-        }
+        assert_recognised(&asked, "attention", i);
+        a.is_grad = 1;
+        assert_recognised(&asked, "gradient of attention", i);
+    }
 }
 
 static void normalisation_is_recognised(void **state)
@@ -305,25 +317,15 @@ static void normalisation_is_recognised(void **state)
     };
 
     (void)state;
-    if (!dlopen("libcuda.so.1", RTLD_NOW)) {
-        print_message("no libcuda.so.1: not looked at\n");
-        skip();
-    }
-    for (size_t i = 0; i < WF_COUNT(norms); i++)
-        for (int is_grad = 0; is_grad < 2; is_grad++) {
-            wf_dnn_norm n = norms[i];
-            const wf_dnn_asked asked = wf_dnn_ask_norm(&n);
-            bool same = true;
-            wf_dnn_graph g;
+    need_driver();
+    for (size_t i = 0; i < WF_COUNT(norms); i++) {
+        wf_dnn_norm n = norms[i];
+        const wf_dnn_asked asked = wf_dnn_ask_norm(&n);
 
-            n.is_grad = is_grad;
-            assert_int_equal(asked.build(&calls, NULL, &n, &g), 0);
-            if (named(&g, &same) == 0)
-                fail_msg("normalisation %d, %s: no engine", (int)i,
-                         is_grad ? "gradient" : "forward");
-            assert_true(same);
-            wf_dnn_graph_free(&g);
-        }
+        assert_recognised(&asked, "normalisation", i);
+        n.is_grad = 1;
+        assert_recognised(&asked, "gradient of normalisation", i);
+    }
 }
 
 int main(void)

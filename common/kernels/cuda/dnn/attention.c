@@ -27,26 +27,35 @@ bool wf_dnn_attention_fits(const wf_dnn_attention *a)
 
 /* ---- tensors ---- */
 
-/* What lies [heads, rows, columns] in memory, or with its last two axes read the other way round.
- */
+typedef struct layout {
+    int64_t dims[RANK], strides[RANK];
+} layout;
+
+/* Of what lies [heads, rows, columns] in memory, or with its last two axes read the other way
+ * round. */
+static layout lay(const builder *b, int64_t rows, int64_t columns, bool turned)
+{
+    const int64_t heads = b->a->heads, each = rows * columns;
+
+    if (turned)
+        return (layout){{1, heads, columns, rows}, {heads * each, each, 1, columns}};
+    return (layout){{1, heads, rows, columns}, {heads * each, each, columns, 1}};
+}
+
 static wf_cuda_descriptor *tensor(builder *b, unsigned number, int32_t type, int64_t rows,
                                   int64_t columns, bool turned)
 {
-    const int64_t dims[] = {1, b->a->heads, turned ? columns : rows, turned ? rows : columns};
-    const int64_t strides[] = {b->a->heads * rows * columns, rows * columns, turned ? 1 : columns,
-                               turned ? columns : 1};
+    const layout l = lay(b, rows, columns, turned);
 
-    return wf_dnn_tensor(&b->base, number, type, RANK, dims, strides);
+    return wf_dnn_tensor(&b->base, number, type, RANK, l.dims, l.strides);
 }
 
 static wf_cuda_descriptor *inner(builder *b, int32_t type, int64_t rows, int64_t columns,
                                  bool turned)
 {
-    const int64_t dims[] = {1, b->a->heads, turned ? columns : rows, turned ? rows : columns};
-    const int64_t strides[] = {b->a->heads * rows * columns, rows * columns, turned ? 1 : columns,
-                               turned ? columns : 1};
+    const layout l = lay(b, rows, columns, turned);
 
-    return wf_dnn_inner(&b->base, type, RANK, dims, strides);
+    return wf_dnn_inner(&b->base, type, RANK, l.dims, l.strides);
 }
 
 static wf_cuda_descriptor *scores(builder *b, int32_t type)
