@@ -111,7 +111,10 @@ static wf_plan *plan_of(const layer *l, const wf_device *device, bool bf16, wf_g
     wf_plan *p = NULL;
 
     *g = graph_of(l);
-    assert_ok(wf_plan_new(*g, &(wf_plan_options){.device = device, .bf16 = bf16}, &p, &err), err);
+    assert_ok(wf_plan_new(*g,
+                          &(wf_plan_options){.device = device, .bf16 = bf16, .deterministic = true},
+                          &p, &err),
+              err);
     return p;
 }
 

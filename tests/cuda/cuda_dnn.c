@@ -2,6 +2,7 @@
 /* tests/cuda/cuda_dnn.c - convolutions by cuDNN, over the host's: which operations go through it,
  * what is asked once, what happens where it is missing, refuses or fails. */
 #include "common/base/cc.h"
+#include "common/base/file.h"
 #include "common/exec/exec.h"
 #include "common/kernels/cuda/dnn/convolution.h"
 #include "common/kernels/cuda/dnn/way.h"
@@ -18,6 +19,7 @@ enum { N = 64, BYTES = N * sizeof(float), SEEDS = 64 };
 static wf_err err;
 static wf_cuda_gpu *gpu;
 static size_t objects; /* before a test */
+static char folder[] = "/tmp/weft-cuda-dnn-XXXXXX";
 
 static int on_entry(void **state)
 {
@@ -26,6 +28,7 @@ static int on_entry(void **state)
     cuda_host_dnn(CUDA_HOST_DNN_PRESENT);
     err = (wf_err){0};
     objects = cuda_host_count().objects;
+    (void)!wf_remove_tree(folder, NULL);
     return wf_cuda_open(&wf_cuda_host, "cuda-dnn", 0, &gpu, &err) == WF_OK ? 0 : -1;
 }
 
@@ -172,6 +175,66 @@ static void engines_keep_what_weft_promises(void **state)
             rounded += got != 1.01f;
         }
     assert_in_range(rounded, 1, SEEDS - 1);
+}
+
+/* ---- by their times ---- */
+
+/* What the chosen engine takes for the case, and in *measured whether engines were run to choose
+ * it. Engines come by the seed, the same as long as they are asked for in the same order. */
+static double time_of(uint64_t seed, bool untimed, bool *measured)
+{
+    wf_prep prep = {.device = &gpu->base, .untimed = untimed};
+    const size_t before = cuda_host_count().dnn_executed;
+    wf_dnn_conv c = a_case();
+    wf_dnn_asked asked;
+    wf_dnn_way *w = NULL;
+    double ms;
+
+    c.bf16 = 1; /* more engines may be taken */
+    asked = wf_dnn_ask_conv(&c);
+    cuda_host_seed(seed);
+    assert_ok(wf_dnn_way_new(&prep, &asked, &w, &err), err);
+    assert_non_null(w);
+    *measured = cuda_host_count().dnn_executed > before;
+    ms = cuda_host_count().ms;
+    assert_true(fabsf(run_once(w, prep.workspace_bytes) - 1.01f) < 0x1p-7f);
+    wf_dnn_way_free(w);
+    return cuda_host_count().ms - ms;
+}
+
+static void begin_process(void)
+{
+    wf_cuda_close(&gpu);
+    assert_ok(wf_cuda_open(&wf_cuda_host, "cuda-dnn", 0, &gpu, &err), err);
+}
+
+/* And never one that is not deterministic, which ends the program. */
+static void the_fastest_engine_is_taken_and_kept(void **state)
+{
+    unsigned raced = 0, faster = 0, kept = 0; /* mostly one engine alone is left */
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 2 * SEEDS; seed++) {
+        double first, took, again;
+        bool measured;
+
+        (void)!wf_remove_tree(folder, NULL);
+        begin_process();
+        first = time_of(seed, true, &measured);
+        assert_false(measured);
+        took = time_of(seed, false, &measured);
+        assert_true(took <= first && (measured || took == first));
+        faster += took < first;
+        if (!measured)
+            continue;
+        raced++;
+        assert_true(time_of(seed + 1000, true, &measured) > 0 && !measured); /* of this process */
+        begin_process();
+        again = time_of(seed, false, &measured);
+        assert_true(measured || again == took); /* unless it is not offered any more */
+        kept += !measured;
+    }
+    assert_true(raced > 16 && faster > 8 && kept > raced / 2);
 }
 
 /* ---- where it does not compute ---- */
@@ -435,7 +498,8 @@ static float *compute(const operation *o, const wf_device *device, int64_t *n)
         in[i] = input(g, (const char *[]){"a", "b", "c"}[i], rank_of(o, i), o->in[i]);
     assert_ok(wf_graph_add_output(g, wf_emit_op(&e, o->op, o->n_in, in, 4, attrs), &err), err);
     assert_ok(wf_emit_end(&e), err);
-    assert_ok(wf_plan_new(g, &(wf_plan_options){.device = device}, &p, &err), err);
+    assert_ok(wf_plan_new(g, &(wf_plan_options){.device = device, .deterministic = true}, &p, &err),
+              err);
     data = malloc(4096 * sizeof *data);
     assert_non_null(data);
     for (int i = 0; i < 4096; i++)
@@ -501,14 +565,26 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, on_entry, on_exit_of_test)
     const struct CMUnitTest tests[] = {
-        TEST(equal_layers_ask_once),           TEST(choices_that_nothing_uses_are_dropped),
-        TEST(engines_keep_what_weft_promises), TEST(a_host_may_have_none),
-        TEST(a_refusal_is_remembered),         TEST(a_failure_while_choosing_is_a_refusal),
-        TEST(a_gpu_that_fails_is_said_so),     TEST(an_execution_that_fails_is_said_so),
-        TEST(mistakes_are_found_and_named),    TEST(every_convolution_goes_through_it),
+        TEST(equal_layers_ask_once),
+        TEST(choices_that_nothing_uses_are_dropped),
+        TEST(engines_keep_what_weft_promises),
+        TEST(the_fastest_engine_is_taken_and_kept),
+        TEST(a_host_may_have_none),
+        TEST(a_refusal_is_remembered),
+        TEST(a_failure_while_choosing_is_a_refusal),
+        TEST(a_gpu_that_fails_is_said_so),
+        TEST(an_execution_that_fails_is_said_so),
+        TEST(mistakes_are_found_and_named),
+        TEST(every_convolution_goes_through_it),
         TEST(without_it_weft_computes),
     };
+    int failed;
 
     wf_log_init("", WF_ERROR); /* hundreds of failures are warned of */
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    if (!mkdtemp(folder))
+        return 2;
+    setenv("WEFT_CACHE", folder, 1);
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    (void)!wf_remove_tree(folder, NULL);
+    return failed;
 }

@@ -41,7 +41,9 @@ static wf_plan *plan_of(const layer *l, const wf_device *device, wf_graph **g)
     assert_ok(wf_emit_end(&e), err);
     for (uint32_t i = 0; i < n_out; i++)
         assert_ok(wf_graph_add_output(*g, made[i], &err), err);
-    assert_ok(wf_plan_new(*g, &(wf_plan_options){.device = device}, &p, &err), err);
+    assert_ok(
+        wf_plan_new(*g, &(wf_plan_options){.device = device, .deterministic = true}, &p, &err),
+        err);
     return p;
 }
 

@@ -172,9 +172,10 @@ static bool is_chosen(const wf_dnn_conv *c)
     bool chosen;
     const wf_dnn_asked asked = wf_dnn_ask_conv(c);
     int error = asked.build(&calls, NULL, c, &g);
+    unsigned n = 0;
 
     if (error == 0)
-        error = wf_dnn_choose(&calls, NULL, &g, asked.rounding, &p);
+        error = wf_dnn_choose(&calls, NULL, &g, asked.rounding, &(wf_dnn_wish){.most = 1}, &p, &n);
     if (error != 0 && !(error >= WF_CUDA_DNN_REFUSES && error < WF_CUDA_DNN_REFUSES + 1000))
         fail_msg("pass %d of %d channels: %s", (int)c->pass, (int)c->c,
                  wf_cuda_real_dnn_error_string(error));
@@ -328,10 +329,58 @@ static void normalisation_is_recognised(void **state)
     }
 }
 
+/* Plans of a graph, with their names. */
+static unsigned plans_of(const wf_dnn_graph *g, wf_dnn_rounding may, const wf_tune_name *only,
+                         unsigned most, wf_dnn_plan plans[])
+{
+    const wf_dnn_wish wish = {most, true, only};
+    unsigned n = 0;
+
+    assert_int_equal(wf_dnn_choose(&calls, NULL, g, may, &wish, plans, &n), 0);
+    for (unsigned i = 0; i < n; i++)
+        wf_dnn_plan_free(&plans[i]);
+    return n;
+}
+
+/* The same engine has the same name whenever it is asked for, and others have others. */
+static void engines_have_names(void **state)
+{
+    unsigned several = 0;
+
+    (void)state;
+    for (int64_t pass = WF_CONV_FORWARD; pass <= WF_CONV_WEIGHTS; pass++) {
+        wf_dnn_plan plans[WF_TUNE_MOST], again[WF_TUNE_MOST], one;
+        wf_dnn_conv c = cases[0];
+        wf_dnn_asked asked;
+        wf_dnn_graph g;
+        unsigned n;
+
+        c.pass = pass;
+        c.dtype = WF_F32;
+        c.tf32 = 1;
+        asked = wf_dnn_ask_conv(&c);
+        assert_int_equal(asked.build(&calls, NULL, &c, &g), 0);
+        n = plans_of(&g, asked.rounding, NULL, WF_TUNE_MOST, plans);
+        assert_int_equal(plans_of(&g, asked.rounding, NULL, WF_TUNE_MOST, again), n);
+        several += n > 1;
+        for (unsigned i = 0; i < n; i++) {
+            assert_memory_equal(&plans[i].name, &again[i].name, sizeof plans[i].name);
+            for (unsigned k = 0; k < i; k++)
+                assert_memory_not_equal(&plans[i].name, &plans[k].name, sizeof plans[i].name);
+            assert_int_equal(plans_of(&g, asked.rounding, &plans[i].name, 1, &one), 1);
+            assert_memory_equal(&plans[i].name, &one.name, sizeof one.name);
+            assert_int_equal(plans[i].workspace, one.workspace);
+        }
+        wf_dnn_graph_free(&g);
+    }
+    assert_true(several > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cudnn_computes_what_models_have),
+        cmocka_unit_test(engines_have_names),
         cmocka_unit_test(a_bias_and_f64_are_described_as_it_wants_them),
         cmocka_unit_test(attention_is_recognised),
         cmocka_unit_test(normalisation_is_recognised),

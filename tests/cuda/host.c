@@ -622,6 +622,7 @@ static int dnn_execute(wf_cuda_dnn *dnn, wf_cuda_descriptor *plan, wf_cuda_descr
 
     if (error == 0) {
         like.execution = host_execution_new(dnn, plan, pack, &s);
+        like.ms = host_execution_ms(plan);
         error = like.execution ? host_enqueue(s, &like, 0, 0) : WF_CUDA_NO_MEMORY;
     }
     return host_end(error);
@@ -835,6 +836,7 @@ const wf_cuda_calls wf_cuda_host = {
     .multiply = host_multiply,
     .dnn_new = dnn_new,
     .dnn_free = dnn_free,
+    .dnn_version = host_dnn_version,
     .dnn_stream = dnn_stream,
     .dnn_make = dnn_make,
     .dnn_unmake = dnn_unmake,

@@ -3,6 +3,7 @@
  * compute. */
 #include "tests/cuda/host_descriptor.h"
 #include "tests/cuda/host_memory.h"
+#include "tests/cuda/host_work.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -321,6 +322,25 @@ static int64_t results(const wf_cuda_descriptor *heuristic, int64_t most,
     return most == 0 ? n + 1 : n;
 }
 
+static const int32_t knob_kind = 2;
+
+/* One: the engine. As cuDNN's own, these settings are not counted for a caller that has no room. */
+static int64_t read_knobs(const wf_cuda_descriptor *config, int64_t most,
+                          wf_cuda_descriptor *const knobs[])
+{
+    if (most > 0) {
+        need(knobs[0]->kind == WF_DNN_KNOB, "no setting to fill");
+        knobs[0]->engine = config->engine;
+        knobs[0]->finished = true;
+    }
+    return most > 0;
+}
+
+uint64_t host_dnn_version(void)
+{
+    return 9;
+}
+
 int host_dnn_get(wf_cuda_descriptor *d, int attribute, int type, int64_t most, int64_t *n,
                  void *values)
 {
@@ -341,6 +361,22 @@ int host_dnn_get(wf_cuda_descriptor *d, int attribute, int type, int64_t most, i
         engine->note = d->note;
         engine->n_notes = d->n_notes;
         engine->finished = true;
+        return 0;
+    case WF_DNN_CONFIG_KNOBS:
+        need(d->kind == WF_DNN_CONFIG && type == WF_DNN_IS_DESCRIPTOR, "no settings to read");
+        *n = read_knobs(d, most, values);
+        return 0;
+    case WF_DNN_KNOB_KIND:
+        need(d->kind == WF_DNN_KNOB && type == WF_DNN_IS_KNOB_KIND && most == 1, "no setting");
+        memcpy(values, &knob_kind, sizeof knob_kind);
+        return 0;
+    case WF_DNN_KNOB_VALUE:
+        need(d->kind == WF_DNN_KNOB && type == WF_DNN_IS_INT64 && most == 1, "no setting");
+        memcpy(values, &(int64_t){d->engine}, sizeof(int64_t));
+        return 0;
+    case WF_DNN_ENGINE_INDEX:
+        need(d->kind == WF_DNN_ENGINE && type == WF_DNN_IS_INT64 && most == 1, "no engine to read");
+        memcpy(values, &(int64_t){0}, sizeof(int64_t)); /* they differ in their setting */
         return 0;
     case WF_DNN_ENGINE_NOTES:
         need(d->kind == WF_DNN_ENGINE && type == WF_DNN_IS_NOTE && most >= 10, "no room for notes");
@@ -502,6 +538,13 @@ int host_dnn_finish(wf_cuda_descriptor *d)
 }
 
 /* ---- executions ---- */
+
+double host_execution_ms(const wf_cuda_descriptor *plan)
+{
+    enum { OF_CUDNN = 1 << 20 };
+
+    return host_time_of(OF_CUDNN + (uint64_t)host_dnn_of(plan, WF_DNN_PLAN_CONFIG)->engine);
+}
 
 void *host_dnn_memory(const wf_cuda_descriptor *pack, const wf_cuda_descriptor *tensor, size_t n)
 {

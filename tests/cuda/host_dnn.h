@@ -38,6 +38,9 @@ typedef struct host_execution host_execution;
 host_execution *host_execution_new(wf_cuda_dnn *dnn, const wf_cuda_descriptor *plan,
                                    const wf_cuda_descriptor *pack, wf_cuda_stream **s);
 void host_execution_do(const host_execution *e);
+/* What a plan takes, on a stream's clock. */
+double host_execution_ms(const wf_cuda_descriptor *plan);
+uint64_t host_dnn_version(void);
 
 /* Objects that have not been freed; how often heuristics were asked, and plans executed. */
 size_t host_dnn_objects(void);

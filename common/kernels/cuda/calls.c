@@ -401,6 +401,7 @@ const wf_cuda_calls wf_cuda_real = {
     .nccl_sum = wf_cuda_real_nccl_sum,
     .dnn_new = wf_cuda_real_dnn_new,
     .dnn_free = wf_cuda_real_dnn_free,
+    .dnn_version = wf_cuda_real_dnn_version,
     .dnn_stream = wf_cuda_real_dnn_stream,
     .dnn_make = wf_cuda_real_dnn_make,
     .dnn_unmake = wf_cuda_real_dnn_unmake,

@@ -170,6 +170,7 @@ typedef struct wf_cuda_calls {
      * version. */
     int (*dnn_new)(wf_cuda_dnn **out);
     int (*dnn_free)(wf_cuda_dnn *dnn);
+    uint64_t (*dnn_version)(void);                          /* when there is a handle */
     int (*dnn_stream)(wf_cuda_dnn *dnn, wf_cuda_stream *s); /* where dnn_execute queues */
     int (*dnn_make)(int kind, wf_cuda_descriptor **out);
     int (*dnn_unmake)(wf_cuda_descriptor *d);

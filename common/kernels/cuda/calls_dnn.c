@@ -21,6 +21,7 @@ SAME(WF_DNN_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
 SAME(WF_DNN_CONFIG, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
 SAME(WF_DNN_HEURISTIC, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
 SAME(WF_DNN_PLAN, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+SAME(WF_DNN_KNOB, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
 SAME(WF_DNN_DO_FORWARD, CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
 SAME(WF_DNN_DO_WEIGHTS, CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR);
 SAME(WF_DNN_DO_DATA, CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR);
@@ -44,6 +45,7 @@ SAME(WF_DNN_IS_DOUBLE, CUDNN_TYPE_DOUBLE);
 SAME(WF_DNN_IS_POINTER, CUDNN_TYPE_VOID_PTR);
 SAME(WF_DNN_IS_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE);
 SAME(WF_DNN_IS_HEUR_MODE, CUDNN_TYPE_HEUR_MODE);
+SAME(WF_DNN_IS_KNOB_KIND, CUDNN_TYPE_KNOB_TYPE);
 SAME(WF_DNN_IS_NOTE, CUDNN_TYPE_NUMERICAL_NOTE);
 SAME(WF_DNN_IS_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE);
 SAME(WF_DNN_IS_DESCRIPTOR, CUDNN_TYPE_BACKEND_DESCRIPTOR);
@@ -64,6 +66,9 @@ SAME(WF_DNN_HEURISTIC_MODE, CUDNN_ATTR_ENGINEHEUR_MODE);
 SAME(WF_DNN_HEURISTIC_GRAPH, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
 SAME(WF_DNN_HEURISTIC_RESULTS, CUDNN_ATTR_ENGINEHEUR_RESULTS);
 SAME(WF_DNN_CONFIG_ENGINE, CUDNN_ATTR_ENGINECFG_ENGINE);
+SAME(WF_DNN_CONFIG_KNOBS, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES);
+SAME(WF_DNN_KNOB_KIND, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE);
+SAME(WF_DNN_KNOB_VALUE, CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE);
 SAME(WF_DNN_PLAN_HANDLE, CUDNN_ATTR_EXECUTION_PLAN_HANDLE);
 SAME(WF_DNN_PLAN_CONFIG, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
 SAME(WF_DNN_PLAN_WORKSPACE, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
@@ -102,6 +107,7 @@ SAME(WF_DNN_TENSOR_BY_VALUE, CUDNN_ATTR_TENSOR_IS_BY_VALUE);
 SAME(WF_DNN_PACK_IDS, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
 SAME(WF_DNN_PACK_POINTERS, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
 SAME(WF_DNN_PACK_WORKSPACE, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+SAME(WF_DNN_ENGINE_INDEX, CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
 SAME(WF_DNN_ENGINE_NOTES, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE);
 SAME(WF_DNN_PRODUCT_TYPE, CUDNN_ATTR_MATMUL_COMP_TYPE);
 SAME(WF_DNN_PRODUCT_A, CUDNN_ATTR_OPERATION_MATMUL_ADESC);
@@ -167,6 +173,7 @@ _Static_assert(sizeof(cudnnStatus_t) == sizeof(int) && sizeof(cudnnDataType_t) =
 /* The library's functions, found once. Its enumerations are int. */
 static struct {
     bool usable;
+    size_t (*version)(void);
     const char *(*error_string)(int status);
     int (*create)(wf_cuda_dnn **out);
     int (*destroy)(wf_cuda_dnn *dnn);
@@ -184,7 +191,6 @@ static struct {
 static void open_library(void)
 {
     void *library = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
-    size_t (*version)(void) = NULL;
     const struct {
         const char *name;
         void *to;
@@ -198,14 +204,14 @@ static void open_library(void)
                      {"cudnnBackendGetAttribute", &cudnn.get},
                      {"cudnnBackendFinalize", &cudnn.finish},
                      {"cudnnBackendExecute", &cudnn.execute},
-                     {"cudnnGetVersion", &version}};
+                     {"cudnnGetVersion", &cudnn.version}};
     void *found = library;
 
     for (size_t i = 0; found && i < sizeof functions / sizeof functions[0]; i++) {
         found = dlsym(library, functions[i].name);
         memcpy(functions[i].to, &found, sizeof found);
     }
-    cudnn.usable = found && version() / 10000 == WF_CUDA_DNN_VERSION;
+    cudnn.usable = found && cudnn.version() / 10000 == WF_CUDA_DNN_VERSION;
 }
 
 static int of_dnn(int status)
@@ -225,6 +231,11 @@ int wf_cuda_real_dnn_new(wf_cuda_dnn **out)
 
     pthread_once(&once, open_library);
     return cudnn.usable ? of_dnn(cudnn.create(out)) : WF_CUDA_NO_DNN;
+}
+
+uint64_t wf_cuda_real_dnn_version(void)
+{
+    return cudnn.version();
 }
 
 int wf_cuda_real_dnn_free(wf_cuda_dnn *dnn)

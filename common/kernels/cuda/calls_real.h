@@ -10,6 +10,7 @@
 const char *wf_cuda_real_dnn_error_string(int error);
 
 int wf_cuda_real_dnn_new(wf_cuda_dnn **out);
+uint64_t wf_cuda_real_dnn_version(void);
 int wf_cuda_real_dnn_free(wf_cuda_dnn *dnn);
 int wf_cuda_real_dnn_stream(wf_cuda_dnn *dnn, wf_cuda_stream *s);
 int wf_cuda_real_dnn_make(int kind, wf_cuda_descriptor **out);

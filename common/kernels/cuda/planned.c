@@ -170,7 +170,7 @@ static int choose(wf_cuda_lt *lt, wf_cuda_product *p, wf_cuda_layout *a, wf_cuda
     return 0;
 }
 
-static uint64_t lt_version(void)
+static uint64_t no_version(void)
 {
     return 0;
 }
@@ -252,11 +252,12 @@ const wf_cuda_calls wf_cuda_planned = {.count = count,
                                        .layout_new = layout_new,
                                        .layout_set = layout_set,
                                        .layout_free = layout_free,
-                                       .lt_version = lt_version,
+                                       .lt_version = no_version,
                                        .choose = choose,
                                        .multiply = multiply,
                                        .dnn_new = dnn_new,
                                        .dnn_free = dnn_free,
+                                       .dnn_version = no_version,
                                        .dnn_stream = dnn_stream,
                                        .dnn_make = dnn_make,
                                        .dnn_unmake = dnn_unmake,

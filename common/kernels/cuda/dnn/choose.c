@@ -2,8 +2,10 @@
 /* common/kernels/cuda/dnn/choose.c */
 #include "common/kernels/cuda/dnn/choose.h"
 #include "common/base/size.h"
+#include "common/kernels/cuda/dnn/name.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { MOST_CONFIGS = 64 /* of one mode; heuristics name up to 40, best first */ };
 
@@ -88,14 +90,39 @@ static bool prepare(wf_cuda_dnn *dnn, wf_cuda_descriptor *config, wf_dnn_plan *p
     return false;
 }
 
-/* Takes the first configuration that will do out of *f. */
-static void take_first(wf_cuda_dnn *dnn, wf_dnn_rounding may, found *f, wf_dnn_plan *p)
+/* What all modes are asked for, and what came of it. */
+typedef struct asking {
+    const wf_cuda_calls *calls;
+    wf_cuda_dnn *dnn;
+    const wf_dnn_graph *g;
+    wf_dnn_rounding may;
+    const wf_dnn_wish *wish;
+    wf_dnn_plan *out; /* [n] */
+    unsigned n;
+} asking;
+
+static bool is_wished(const asking *a, wf_cuda_descriptor *config, wf_tune_name *name)
 {
-    for (int64_t i = 0; i < f->filled && !p->plan; i++)
-        if (is_allowed(p->calls, may, f->configs[i]) && prepare(dnn, f->configs[i], p)) {
-            p->config = f->configs[i];
-            f->configs[i] = NULL;
-        }
+    if (!a->wish->named)
+        return true;
+    return wf_dnn_name(a->calls, config, name) == 0 &&
+           (!a->wish->only || memcmp(name, a->wish->only, sizeof *name) == 0);
+}
+
+/* Takes configurations that will do out of *f, and puts their plans behind those that are there. */
+static void take(asking *a, found *f)
+{
+    for (int64_t i = 0; i < f->filled && a->n < a->wish->most; i++) {
+        wf_dnn_plan *p = &a->out[a->n];
+
+        *p = (wf_dnn_plan){.calls = a->calls};
+        if (!is_allowed(a->calls, a->may, f->configs[i]) ||
+            !is_wished(a, f->configs[i], &p->name) || !prepare(a->dnn, f->configs[i], p))
+            continue;
+        p->config = f->configs[i];
+        f->configs[i] = NULL;
+        a->n++;
+    }
 }
 
 static int ask(const wf_cuda_calls *calls, wf_cuda_descriptor *heuristic, const wf_dnn_graph *g,
@@ -121,17 +148,16 @@ static int ask(const wf_cuda_calls *calls, wf_cuda_descriptor *heuristic, const 
     return error;
 }
 
-static int try_mode(wf_cuda_dnn *dnn, const wf_dnn_graph *g, wf_dnn_rounding may, int32_t mode,
-                    wf_dnn_plan *p)
+static int try_mode(asking *a, int32_t mode)
 {
-    const wf_cuda_calls *calls = p->calls;
+    const wf_cuda_calls *calls = a->calls;
     wf_cuda_descriptor *heuristic = NULL;
     found f = {.n = 0};
     int error = calls->dnn_make(WF_DNN_HEURISTIC, &heuristic);
 
-    NEXT(error, ask(calls, heuristic, g, mode, &f));
+    NEXT(error, ask(calls, heuristic, a->g, mode, &f));
     if (error == 0)
-        take_first(dnn, may, &f, p);
+        take(a, &f);
     for (int64_t i = 0; i < f.n; i++)
         unmake(calls, f.configs[i]);
     unmake(calls, heuristic);
@@ -144,18 +170,19 @@ static bool is_refusal(int error)
 }
 
 int wf_dnn_choose(const wf_cuda_calls *calls, wf_cuda_dnn *dnn, const wf_dnn_graph *g,
-                  wf_dnn_rounding may, wf_dnn_plan *out)
+                  wf_dnn_rounding may, const wf_dnn_wish *wish, wf_dnn_plan out[], unsigned *n)
 {
     static const int32_t modes[] = {WF_DNN_MODE_A, WF_DNN_MODE_FALLBACK};
+    asking a = {.calls = calls, .dnn = dnn, .g = g, .may = may, .wish = wish, .out = out};
     int error = 0;
 
-    *out = (wf_dnn_plan){.calls = calls};
-    for (size_t i = 0; i < sizeof modes / sizeof modes[0] && !out->plan; i++) {
-        error = try_mode(dnn, g, may, modes[i], out);
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0] && a.n == 0; i++) {
+        error = try_mode(&a, modes[i]);
         if (error != 0 && !is_refusal(error))
-            return error;
+            break;
     }
-    return out->plan ? 0 : error;
+    *n = a.n;
+    return a.n ? 0 : error;
 }
 
 void wf_dnn_plan_free(wf_dnn_plan *p)

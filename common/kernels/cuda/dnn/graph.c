@@ -58,11 +58,23 @@ static wf_cuda_descriptor *begin_tensor(wf_dnn_builder *b, int64_t id, int32_t t
     return d;
 }
 
+static size_t bytes_of(int32_t type, int64_t rank, const int64_t dims[], const int64_t strides[])
+{
+    const size_t size = type == WF_DNN_F64 ? sizeof(double) : sizeof(float); /* or less */
+    int64_t last = 0;
+
+    for (int64_t i = 0; i < rank; i++)
+        last += (dims[i] - 1) * strides[i];
+    return (size_t)(last + 1) * size;
+}
+
 wf_cuda_descriptor *wf_dnn_tensor(wf_dnn_builder *b, unsigned tensor, int32_t type, int64_t rank,
                                   const int64_t dims[], const int64_t strides[])
 {
     wf_cuda_descriptor *d = begin_tensor(b, wf_dnn_id(tensor), type, rank, dims, strides);
 
+    wf_assert(tensor < WF_DNN_MOST_TENSORS);
+    b->g->bytes[tensor] = bytes_of(type, rank, dims, strides);
     wf_dnn_finish(b, d);
     return d;
 }

@@ -22,6 +22,7 @@ typedef struct wf_dnn_graph {
     wf_cuda_descriptor *graph; /* one of those below */
     wf_cuda_descriptor *made[WF_DNN_MOST_MADE];
     unsigned n, n_tensors, n_scalars;
+    size_t bytes[WF_DNN_MOST_TENSORS];  /* of each tensor */
     float scalars[WF_DNN_MOST_SCALARS]; /* operands that an execution is given with the addresses */
 } wf_dnn_graph;
 

@@ -4,6 +4,7 @@
  * A handle is of one thread at a time, and is told the stream before each execution. So one lock
  * of a GPU is held while a choice is made and while an execution is queued. */
 #include "common/kernels/cuda/dnn/way.h"
+#include "common/base/size.h"
 #include "common/kernels/cuda/dnn/choose.h"
 #include "common/log/log.h"
 
@@ -21,6 +22,7 @@ struct choice {
     choice *next;
     unsigned char of[WF_DNN_CASE_BYTES]; /* the case */
     size_t bytes;
+    bool untimed; /* the first of the heuristics */
     wf_dnn_graph graph;
     wf_dnn_plan plan; /* without one: cuDNN does not compute the case */
     unsigned users;
@@ -108,11 +110,12 @@ static bool has_handle(wf_dnn *d)
     return false;
 }
 
-static choice *find(const wf_dnn *d, const wf_dnn_asked *a)
+static choice *find(const wf_dnn *d, const wf_dnn_asked *a, bool untimed)
 {
     choice *c = d->choices;
 
-    while (c && (c->bytes != a->bytes || memcmp(c->of, a->of, a->bytes) != 0))
+    while (c &&
+           (c->bytes != a->bytes || memcmp(c->of, a->of, a->bytes) != 0 || c->untimed != untimed))
         c = c->next;
     return c;
 }
@@ -138,7 +141,111 @@ static bool is_failure(int error)
     return error != 0 && !(error >= WF_CUDA_DNN_REFUSES && error < WF_CUDA_DNN_REFUSES + 1000);
 }
 
-static choice *choose(wf_dnn *d, const wf_dnn_asked *a)
+/* The addresses of a graph's tensors, and its scalars. */
+static int new_pack(const wf_cuda_calls *calls, const wf_dnn_graph *g, const void *const tensors[],
+                    const void *workspace, wf_cuda_descriptor **out)
+{
+    int64_t ids[WF_DNN_MOST_TENSORS + WF_DNN_MOST_SCALARS], n = 0;
+    const void *at[WF_DNN_MOST_TENSORS + WF_DNN_MOST_SCALARS];
+    wf_cuda_descriptor *pack = NULL;
+    int error = calls->dnn_make(WF_DNN_PACK, &pack);
+
+    for (unsigned i = 0; i < g->n_tensors; i++, n++) {
+        ids[n] = wf_dnn_id(i);
+        at[n] = tensors[i];
+    }
+    for (unsigned i = 0; i < g->n_scalars; i++, n++) {
+        ids[n] = wf_dnn_id_of_scalar(i);
+        at[n] = &g->scalars[i];
+    }
+    NEXT(error, calls->dnn_set(pack, WF_DNN_PACK_IDS, WF_DNN_IS_INT64, n, ids));
+    NEXT(error, calls->dnn_set(pack, WF_DNN_PACK_POINTERS, WF_DNN_IS_POINTER, n, at));
+    NEXT(error, calls->dnn_set(pack, WF_DNN_PACK_WORKSPACE, WF_DNN_IS_POINTER, 1, &workspace));
+    NEXT(error, calls->dnn_finish(pack));
+    if (error != 0 && pack) {
+        (void)calls->dnn_unmake(pack);
+        pack = NULL;
+    }
+    *out = pack;
+    return error;
+}
+
+/* Plans to choose from. */
+typedef struct choosing {
+    wf_dnn *d;
+    const wf_dnn_graph *graph;
+    wf_dnn_plan plans[WF_TUNE_MOST];
+    unsigned n;
+    wf_cuda_descriptor *pack; /* of the tensors that they are measured with */
+} choosing;
+
+static int go(void *arg, unsigned i, const void *const tensors[], void *workspace,
+              wf_cuda_stream *s)
+{
+    choosing *c = arg;
+    const wf_cuda_calls *calls = c->d->gpu->calls;
+    int error = c->pack ? 0 : new_pack(calls, c->graph, tensors, workspace, &c->pack);
+
+    NEXT(error, calls->dnn_stream(c->d->handle, s));
+    NEXT(error, calls->dnn_execute(c->d->handle, c->plans[i].plan, c->pack));
+    return error;
+}
+
+static unsigned pick(choosing *c, const wf_tune_case *of)
+{
+    wf_tune_candidates candidates = {.n = c->n,
+                                     .n_tensors = c->graph->n_tensors,
+                                     .tensors = c->graph->bytes,
+                                     .go = go,
+                                     .arg = c};
+    unsigned picked;
+
+    for (unsigned i = 0; i < c->n; i++) {
+        candidates.names[i] = c->plans[i].name;
+        candidates.workspace = WF_MAX(candidates.workspace, c->plans[i].workspace);
+    }
+    picked = wf_tune_pick(c->d->gpu->tuned, of, &candidates);
+    if (c->pack)
+        (void)c->d->gpu->calls->dnn_unmake(c->pack);
+    return picked;
+}
+
+/* The engine that a file names, the fastest of some, or, untimed, the first. Gives the error of a
+ * call, or 0. */
+static int choose_engine(wf_dnn *d, const wf_dnn_asked *a, choice *c)
+{
+    wf_tuned *tuned = d->gpu->tuned;
+    const wf_cuda_calls *calls = d->gpu->calls;
+    const wf_tune_case of = {"cuDNN", calls->dnn_version(), a->of, a->bytes};
+    wf_dnn_wish wish = {.most = 1};
+    choosing from = {.d = d, .graph = &c->graph};
+    wf_tune_name name;
+    unsigned picked = 0;
+    int error;
+
+    if (!c->untimed && wf_tune_find(tuned, &of, &name)) {
+        wish = (wf_dnn_wish){1, true, &name};
+        error = wf_dnn_choose(calls, d->handle, &c->graph, a->rounding, &wish, &c->plan, &from.n);
+        if (from.n > 0) {
+            wf_tune_note(tuned);
+            return 0;
+        }
+    }
+    wish = (wf_dnn_wish){.most = 1};
+    if (!c->untimed && wf_tune_can(tuned))
+        wish = (wf_dnn_wish){.most = WF_TUNE_MOST, .named = true};
+    error = wf_dnn_choose(calls, d->handle, &c->graph, a->rounding, &wish, from.plans, &from.n);
+    if (from.n > 1)
+        picked = pick(&from, &of);
+    for (unsigned i = 0; i < from.n; i++)
+        if (i == picked)
+            c->plan = from.plans[i];
+        else
+            wf_dnn_plan_free(&from.plans[i]);
+    return error;
+}
+
+static choice *choose(wf_dnn *d, const wf_dnn_asked *a, bool untimed)
 {
     const wf_cuda_calls *calls = d->gpu->calls;
     choice *c = calloc(1, sizeof *c);
@@ -149,8 +256,9 @@ static choice *choose(wf_dnn *d, const wf_dnn_asked *a)
     wf_assert(a->bytes <= sizeof c->of);
     memcpy(c->of, a->of, a->bytes);
     c->bytes = a->bytes;
+    c->untimed = untimed;
     error = a->build(calls, d->handle, a->of, &c->graph);
-    NEXT(error, wf_dnn_choose(calls, d->handle, &c->graph, a->rounding, &c->plan));
+    NEXT(error, choose_engine(d, a, c));
     if (is_failure(error))
         WF_LOG_WARN("cuda.cudnn_failed",
                     "device=%s error=%d why=\"%s\" instead=\"weft's own "
@@ -168,16 +276,17 @@ static choice *choose(wf_dnn *d, const wf_dnn_asked *a)
 
 /* The choice for a case, one user more; NULL: cuDNN does not compute it, or, with an error, there
  * is no memory. */
-static wf_status take_choice(wf_dnn *d, const wf_dnn_asked *a, choice **out, wf_err *err)
+static wf_status take_choice(wf_dnn *d, const wf_dnn_asked *a, bool untimed, choice **out,
+                             wf_err *err)
 {
     choice *c;
 
     *out = NULL;
     if (!has_handle(d))
         return WF_OK;
-    c = find(d, a);
+    c = find(d, a, untimed);
     if (!c)
-        c = choose(d, a);
+        c = choose(d, a, untimed);
     if (!c)
         return wf_fail_nomem(err, sizeof *c);
     if (c->plan.plan) {
@@ -201,7 +310,8 @@ wf_status wf_dnn_way_new(wf_prep *prep, const wf_dnn_asked *a, wf_dnn_way **out,
         return wf_fail_nomem(err, sizeof *w);
     w->dnn = g->dnn;
     pthread_mutex_lock(&w->dnn->lock);
-    rc = error == 0 ? take_choice(w->dnn, a, &w->chosen, err) : wf_cuda_fail(g, error, err);
+    rc = error == 0 ? take_choice(w->dnn, a, prep->untimed, &w->chosen, err)
+                    : wf_cuda_fail(g, error, err);
     pthread_mutex_unlock(&w->dnn->lock);
     if (!w->chosen) {
         free(w);
@@ -233,33 +343,16 @@ void wf_dnn_way_free(wf_dnn_way *w)
 /* A finished pack cannot be changed: other addresses are a new one. */
 static int make_pack(wf_dnn_way *w, const void *const tensors[], const void *workspace)
 {
-    const wf_cuda_calls *calls = w->dnn->gpu->calls;
     const wf_dnn_graph *g = &w->chosen->graph;
     const size_t bytes = g->n_tensors * sizeof tensors[0];
-    int64_t ids[WF_DNN_MOST_TENSORS + WF_DNN_MOST_SCALARS], n = 0;
-    const void *at[WF_DNN_MOST_TENSORS + WF_DNN_MOST_SCALARS];
     int error;
 
     if (w->pack && memcmp(w->tensors, tensors, bytes) == 0 && w->workspace == workspace)
         return 0;
     drop_pack(w);
-    for (unsigned i = 0; i < g->n_tensors; i++, n++) {
-        ids[n] = wf_dnn_id(i);
-        at[n] = tensors[i];
-    }
-    for (unsigned i = 0; i < g->n_scalars; i++, n++) {
-        ids[n] = wf_dnn_id_of_scalar(i);
-        at[n] = &g->scalars[i];
-    }
-    error = calls->dnn_make(WF_DNN_PACK, &w->pack);
-    NEXT(error, calls->dnn_set(w->pack, WF_DNN_PACK_IDS, WF_DNN_IS_INT64, n, ids));
-    NEXT(error, calls->dnn_set(w->pack, WF_DNN_PACK_POINTERS, WF_DNN_IS_POINTER, n, at));
-    NEXT(error, calls->dnn_set(w->pack, WF_DNN_PACK_WORKSPACE, WF_DNN_IS_POINTER, 1, &workspace));
-    NEXT(error, calls->dnn_finish(w->pack));
-    if (error != 0) {
-        drop_pack(w);
+    error = new_pack(w->dnn->gpu->calls, g, tensors, workspace, &w->pack);
+    if (error != 0)
         return error;
-    }
     memcpy(w->tensors, tensors, bytes);
     w->workspace = workspace;
     return 0;
@@ -271,6 +364,7 @@ wf_status wf_dnn_way_go(wf_dnn_way *w, const wf_run *run, const void *const tens
     const wf_cuda_calls *calls = d->gpu->calls;
     int error = calls->use(d->gpu->index);
 
+    wf_tune_say(d->gpu->tuned);
     NEXT(error, make_pack(w, tensors, run->workspace));
     pthread_mutex_lock(&d->lock);
     NEXT(error, calls->dnn_stream(d->handle, wf_cuda_stream_of(run->stream)));
