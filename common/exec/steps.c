@@ -187,7 +187,8 @@ static wf_status make_step(wf_plan *p, uint32_t i, wf_step *s, wf_err *err)
                     .threads = wf_pool_threads(p->pool),
                     .bf16 = p->bf16,
                     .tf32 = p->tf32,
-                    .untimed = p->deterministic || p->measure_only};
+                    .untimed = p->deterministic || p->measure_only,
+                    .takes_any = p->measure_only && !p->deterministic};
     wf_status rc = WF_OK;
 
     s->kernel = p->kernels[i];

@@ -40,8 +40,9 @@ typedef struct wf_prep {
     wf_arena *arena;  /* of the plan: what prepare allocates here lives as long as run is called */
     uint32_t threads; /* of the pool that run will get */
     bool bf16;        /* f32 products may round their factors to bfloat16; sums stay f32 */
-    bool tf32;    /* or to the 11 significant bits of TF32, where a device is faster with them */
-    bool untimed; /* a library's algorithm is the one that it names first: none are measured */
+    bool tf32;      /* or to the 11 significant bits of TF32, where a device is faster with them */
+    bool untimed;   /* a library's algorithm is the one that it names first: none are measured */
+    bool takes_any; /* with it: the plan will take another one, so workspace is for any of them */
     size_t workspace_bytes;       /* out: what run wants, 0 at the start */
     void *state;                  /* out: handed to run, read-only there */
     void (*release)(void *state); /* out: called once, after the last run, also when prepare

@@ -341,7 +341,9 @@ def what_is_wrong_with_a_gpu_is_said(weft):
 
 
 def a_batch_that_fits_is_named(weft):
+    job = JOB + "deterministic: true\n"  # algorithms take different workspace
     with cluster(weft, "memory=24000") as c:
+        c.write("digits.yaml", job)
         result = c.run("train", "digits.yaml")
         found = re.search(r"cuda:0 has no \d+ bytes left, .*; a batch of (\d+) fits", result.err)
         check(result.code == 1 and found, result)
@@ -351,6 +353,7 @@ def a_batch_that_fits_is_named(weft):
         result = c.run("train", "digits.yaml", "--set", f"batch={fits + 1}")
         check(result.code == 1 and f"a batch of {fits} fits" in result.err, result)
     with cluster(weft, "memory=45000", ps=0) as c: # with the variables, whose memory is taken later
+        c.write("digits.yaml", job)
         result = c.run("train", "digits.yaml", "--set", "batch=200")
         found = re.search(r"cuda:0 has no \d+ bytes left, .*; a batch of (\d+) fits", result.err)
         check(result.code == 1 and found, result)

@@ -153,16 +153,19 @@ static wf_cuda_algorithm pick(const wf_cuda_gemm_way *w, choosing *c, int n)
     return c->found[wf_tune_pick(w->gpu->tuned, &of, &candidates)];
 }
 
-static int choose(wf_cuda_gemm_way *w, bool untimed)
+static int choose(wf_cuda_gemm_way *w, const wf_prep *prep)
 {
+    const int most = prep->untimed && !prep->takes_any ? 1 : WF_TUNE_MOST;
     choosing c = {.w = w};
-    int n = 0,
-        error = w->gpu->calls->choose(w->gpu->lt, w->product, w->b, w->a, w->c, MOST_WORKSPACE,
-                                      w->g.aligned, untimed ? 1 : WF_TUNE_MOST, c.found, &n);
+    int n = 0, error = w->gpu->calls->choose(w->gpu->lt, w->product, w->b, w->a, w->c,
+                                             MOST_WORKSPACE, w->g.aligned, most, c.found, &n);
 
-    if (error == 0)
-        w->algorithm = untimed ? c.found[0] : pick(w, &c, n);
-    return error;
+    if (error != 0)
+        return error;
+    w->algorithm = prep->untimed ? c.found[0] : pick(w, &c, n);
+    for (int i = 1; prep->takes_any && i < n; i++)
+        w->algorithm.workspace = WF_MAX(w->algorithm.workspace, c.found[i].workspace);
+    return 0;
 }
 
 wf_status wf_cuda_gemm_new(wf_prep *prep, const wf_cuda_gemm *g, wf_cuda_gemm_way **out,
@@ -180,7 +183,7 @@ wf_status wf_cuda_gemm_new(wf_prep *prep, const wf_cuda_gemm *g, wf_cuda_gemm_wa
                               : WF_CUDA_COMPUTE_F32;
     error = w->gpu->calls->use(w->gpu->index);
     NEXT(error, describe(w));
-    NEXT(error, choose(w, prep->untimed));
+    NEXT(error, choose(w, prep));
     if (error != 0) {
         wf_status rc = wf_cuda_fail(w->gpu, error, err);
 
