@@ -6,6 +6,7 @@
  * would have overwritten that. */
 #include "common/base/size.h"
 #include "common/exec/plan.h"
+#include "common/graph/narrow.h"
 #include "common/graph/op.h"
 
 #include <math.h>
@@ -26,12 +27,21 @@ typedef struct search {
 
 static double number_at(const wf_tensor *t, int64_t i)
 {
-    return t->dtype == WF_F32 ? (double)((const float *)t->data)[i] : ((const double *)t->data)[i];
+    switch (t->dtype) {
+    case WF_F32:
+        return (double)((const float *)t->data)[i];
+    case WF_BF16:
+        return (double)wf_bf16_to_f32(((const uint16_t *)t->data)[i]);
+    case WF_F16:
+        return (double)wf_f16_to_f32(((const uint16_t *)t->data)[i]);
+    default:
+        return ((const double *)t->data)[i];
+    }
 }
 
 static bool is_float(const wf_tensor *t)
 {
-    return t && t->data && (t->dtype == WF_F32 || t->dtype == WF_F64);
+    return t && t->data && (wf_dtype_is_float(t->dtype) || wf_dtype_is_narrow(t->dtype));
 }
 
 static taint taint_of(const wf_tensor *t)

@@ -3,6 +3,7 @@
 #include "common/exec/plan.h"
 #include "common/base/machine.h"
 #include "common/base/size.h"
+#include "common/graph/narrow.h"
 #include "common/graph/op.h"
 
 #include <stdio.h>
@@ -69,6 +70,17 @@ static size_t all_memory(const wf_plan_options *o)
     return all;
 }
 
+/* Whether values are kept in bfloat16 where the graph says so: only if all devices multiply them as
+ * they are. Elsewhere that would round them for nothing. */
+static bool keeps_narrow(const wf_plan_options *o)
+{
+    bool keeps = o->bf16 && wf_kernels_keep_narrow(o->device ? o->device : &wf_cpu);
+
+    for (size_t i = 0; keeps && i < o->n_devices; i++)
+        keeps = wf_kernels_keep_narrow(o->devices[i]);
+    return keeps;
+}
+
 static wf_status build(wf_plan *p, const wf_graph *g, const wf_plan_options *o, wf_err *err)
 {
     p->arena = wf_arena_new(0);
@@ -87,6 +99,8 @@ static wf_status build(wf_plan *p, const wf_graph *g, const wf_plan_options *o, 
     p->limit_hint =
         o->limit_hint ? o->limit_hint : "lower \"batch\", or take a machine with more memory";
     WF_TRY(wf_graph_copy(g, &p->g, err));
+    if (!keeps_narrow(o))
+        wf_narrow_drop(p->g);
     WF_TRY(wf_plan_shapes(p, o, err));
     WF_TRY(wf_plan_sides(p, o, err));
     WF_TRY(make_tables(p, err));

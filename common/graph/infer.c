@@ -2,6 +2,7 @@
 /* common/graph/infer.c - running inference, and what infer functions share. */
 #include "common/graph/infer.h"
 #include "common/base/size.h"
+#include "common/graph/narrow.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -41,11 +42,16 @@ static wf_status hint(const wf_node *n, wf_status rc, wf_err *err)
     return wf_err_hint(err, rc, text);
 }
 
+static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
+{
+    return wf_node_attr(n, WF_NARROW) ? wf_narrow_infer(g, n, err) : n->op->infer(g, n, err);
+}
+
 wf_status wf_infer_node(wf_graph *g, wf_node *n, wf_err *err)
 {
     forget_outputs(n);
     if (n->is_tentative) {
-        wf_status rc = n->op->infer(g, n, NULL);
+        wf_status rc = infer(g, n, NULL);
 
         if (rc == WF_SHAPE || rc == WF_UNSUPPORTED) {
             forget_outputs(n);
@@ -55,8 +61,7 @@ wf_status wf_infer_node(wf_graph *g, wf_node *n, wf_err *err)
             return rc;
         forget_outputs(n);
     }
-    return wf_err_wrap(err, hint(n, n->op->infer(g, n, err), err), "%s \"%s\"", n->op->name,
-                       n->name);
+    return wf_err_wrap(err, hint(n, infer(g, n, err), err), "%s \"%s\"", n->op->name, n->name);
 }
 
 wf_status wf_infer(wf_graph *g, wf_err *err)

@@ -47,6 +47,8 @@ typedef struct wf_prep {
     void *state;                  /* out: handed to run, read-only there */
     void (*release)(void *state); /* out: called once, after the last run, also when prepare
                                    * failed; NULL: the arena holds all of state */
+    bool widens; /* out: run does not take the narrow tensors as they are; prepare is called again
+                  * with float32 ones */
 } wf_prep;
 
 /* What run is given. */
@@ -93,7 +95,8 @@ struct wf_kernel {
     uint8_t typed_by;        /* the input whose dtype chooses among rows, or WF_TYPED_BY_OUTPUT */
     uint32_t dtypes;         /* WF_TYPE bits that this row computes */
     uint32_t in_place;       /* bit i: output 0 may lie in the memory of input i, if as large */
-    bool is_view; /* output 0 has the bytes of input 0: the plan shares memory; run copies */
+    bool is_narrow; /* prepare and run of float32 may be given bfloat16 too: wf_prep.widens */
+    bool is_view;   /* output 0 has the bytes of input 0: the plan shares memory; run copies */
     wf_prepare_fn *prepare; /* NULL: nothing to prepare */
     wf_run_fn *run;
     wf_extents_fn *extents; /* NULL: shapes follow from shapes */
@@ -106,6 +109,8 @@ typedef struct wf_device_rows {
     size_t n_files;
     const wf_device_updates *updates; /* update.h; NULL: the device has none */
     const wf_device_groups *groups;   /* group.h; NULL: likewise */
+    /* Of all narrow nodes (common/graph/narrow.h), without op; NULL: the device computes none. */
+    const wf_kernel *widened;
 } wf_device_rows;
 
 /* Makes a device known by its name; rows are borrowed for the rest of the process. The cpu is known
@@ -123,8 +128,12 @@ WF_MUST_USE wf_status wf_device_open(const char *name, const wf_device **out, wf
  * a process that opens a device of that name in no other way. */
 WF_MUST_USE wf_status wf_device_open_planned(const char *name, const wf_device **out, wf_err *err);
 
-/* The device's row for a node, whose values have their dtypes.
+/* The row of a table for a node, whose values have their dtypes; for a narrow node that of float32.
  * Errors: WF_UNSUPPORTED, naming node, operation and dtype. */
+WF_MUST_USE wf_status wf_kernel_in(const wf_device_rows *rows, const wf_node *node,
+                                   const wf_kernel **out, wf_err *err);
+/* The device's row for a node; for a narrow node `widened`, if the device has the operation in
+ * float32. Errors: as of wf_kernel_in; WF_UNSUPPORTED for a narrow node of a device without it. */
 WF_MUST_USE wf_status wf_kernel_find(const wf_node *node, const wf_device *device,
                                      const wf_kernel **out, wf_err *err);
 /* For programs, at their start: OpenBLAS, which has one number of threads for the whole process,
@@ -132,6 +141,8 @@ WF_MUST_USE wf_status wf_kernel_find(const wf_node *node, const wf_device *devic
 void wf_kernels_own_process(void);
 /* Whether this processor multiplies in bfloat16: without it wf_prep.bf16 changes nothing. */
 bool wf_kernels_have_bf16(void);
+/* Whether the device computes narrow nodes, and this processor multiplies what they keep. */
+bool wf_kernels_keep_narrow(const wf_device *device);
 /* Row i of the device's table, NULL past its end; for documentation and table-driven tests. */
 const wf_kernel *wf_kernel_at(const wf_device *device, size_t i);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/table.c - the devices that are known, and their kernels. */
 #include "common/base/cc.h"
+#include "common/graph/narrow.h"
 #include "common/graph/op.h"
 #include "common/kernels/kernel.h"
 
@@ -90,40 +91,24 @@ const wf_kernel *wf_kernel_at(const wf_device *device, size_t i)
     return NULL;
 }
 
-/* The dtype that chooses a row; WF_NONE when the node lacks that value. */
-static wf_dtype dtype_for(const wf_kernel *k, const wf_node *n)
-{
-    if (k->typed_by == WF_TYPED_BY_OUTPUT)
-        return wf_node_has_out(n, 0) ? n->out[0]->dtype : WF_NONE;
-    return wf_node_has_in(n, k->typed_by) ? n->in[k->typed_by]->dtype : WF_NONE;
-}
-
 wf_status wf_kernel_find(const wf_node *node, const wf_device *device, const wf_kernel **out,
                          wf_err *err)
 {
     const wf_device_rows *rows = rows_of(device);
-    wf_dtype refused = WF_NONE;
-    bool known = false;
 
     wf_assert(rows);
-    for (size_t f = 0; f < rows->n_files; f++)
-        for (const wf_kernel *k = rows->files[f]; k->op; k++) {
-            const char *domain = k->domain ? k->domain : WF_DOMAIN_ONNX;
+    WF_TRY(wf_kernel_in(rows, node, out, err));
+    if (wf_node_narrow(node) == WF_NONE)
+        return WF_OK;
+    if (!rows->widened)
+        return wf_fail(err, WF_UNSUPPORTED, "leave its attribute narrow out",
+                       "%s \"%s\": %s keeps no values in %s", node->op->name, node->name,
+                       device->name, wf_dtype_name(wf_node_narrow(node)));
+    *out = rows->widened;
+    return WF_OK;
+}
 
-            if (strcmp(k->op, node->op->name) != 0 || strcmp(domain, node->op->domain) != 0)
-                continue;
-            known = true;
-            refused = dtype_for(k, node);
-            if (refused != WF_NONE && (k->dtypes & WF_TYPE(refused))) {
-                *out = k;
-                return WF_OK;
-            }
-        }
-    if (!known)
-        return wf_fail(err, WF_UNSUPPORTED, NULL,
-                       "%s \"%s\": weft cannot compute this operation yet", node->op->name,
-                       node->name);
-    return wf_fail(err, WF_UNSUPPORTED, "put a Cast before it",
-                   "%s \"%s\": weft does not compute it in %s", node->op->name, node->name,
-                   wf_dtype_name(refused));
+bool wf_kernels_keep_narrow(const wf_device *device)
+{
+    return rows_of(device)->widened && wf_kernels_have_bf16();
 }

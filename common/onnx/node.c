@@ -2,6 +2,7 @@
 /* common/onnx/node.c - NodeProto to wf_node, checked against the operation's row. */
 #include "common/onnx/node.h"
 #include "common/base/nearest.h"
+#include "common/graph/narrow.h"
 #include "common/graph/op.h"
 #include "common/onnx/expand.h"
 #include "common/onnx/proto.h"
@@ -122,6 +123,8 @@ static wf_status check_attributes(const wf_node *n, wf_err *err)
     for (uint32_t i = 0; i < n->n_attrs; i++) {
         const wf_attr_row *row = n->op->attrs;
 
+        if (wf_narrow_attr(&n->attrs[i]))
+            continue;
         while (row && row->name && strcmp(row->name, n->attrs[i].name) != 0)
             row++;
         if (!row || !row->name)

@@ -3,6 +3,7 @@
  * on the memory behind the addresses that they are given. */
 #include "tests/kit/remote_device.h"
 #include "common/graph/op.h"
+#include "common/kernels/cpu/device.h"
 #include "common/kernels/kernel.h"
 #include "tests/cuda/host.h"
 #include "tests/kit/remote.h"
@@ -115,7 +116,7 @@ static void fill_table(table *t, const char *name, bool all)
     for (size_t i = 0; (k = wf_kernel_at(&wf_cpu, i)); i++) {
         if (!all && !half_has(k->op))
             continue;
-        wf_assert(n + 1 < MOST_ROWS);
+        wf_assert(n + 2 < MOST_ROWS);
         t->rows[n] = *k;
         t->rows[n].run = remote_run;
         t->rows[n].prepare = k->prepare ? remote_prepare : NULL;
@@ -123,7 +124,13 @@ static void fill_table(table *t, const char *name, bool all)
     }
     t->device = remote_device_called(name);
     t->files[0] = t->rows;
-    t->all = (wf_device_rows){.device = &t->device, .files = t->files, .n_files = 1};
+    /* The row of narrow nodes lies behind the one that ends the list. */
+    t->rows[n + 1] = wf_cpu_widened;
+    t->rows[n + 1].run = remote_run;
+    t->rows[n + 1].prepare = remote_prepare;
+    t->cpu_row[n + 1] = &wf_cpu_widened;
+    t->all = (wf_device_rows){
+        .device = &t->device, .files = t->files, .n_files = 1, .widened = &t->rows[n + 1]};
     wf_assert(wf_device_add(&t->all, &err) == WF_OK);
 }
 

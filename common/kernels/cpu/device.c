@@ -22,7 +22,8 @@ static const wf_kernel *const files[] = {
 #undef WF_KERNELS
 };
 
-const wf_device_rows wf_cpu_rows = {.device = &wf_cpu, .files = files, .n_files = WF_COUNT(files)};
+const wf_device_rows wf_cpu_rows = {
+    .device = &wf_cpu, .files = files, .n_files = WF_COUNT(files), .widened = &wf_cpu_widened};
 
 void wf_kernels_own_process(void)
 {

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 extern const wf_device_rows wf_cpu_rows;
+extern const wf_kernel wf_cpu_widened; /* in widened.c */
 
 /* What this processor has. `tiles`: Linux has given this process the state of AMX's tiles. */
 typedef struct wf_cpu_units {

@@ -28,10 +28,11 @@ WF_BINARY(sigmoid_grad_f64, double, double, x *y *(1 - y))
 WF_BINARY(tanh_grad_f32, float, float, x *(1 - y * y))
 WF_BINARY(tanh_grad_f64, double, double, x *(1 - y * y))
 
-#define ROW(op, dtype, fn) WF_ROW(op, WF_TYPE(dtype), fn, .in_place = 1)
+#define ROW(op, dtype, fn)                                                                         \
+    WF_ROW(op, WF_TYPE(dtype), fn, .in_place = 1, .is_narrow = (dtype) == WF_F32)
 #define GRAD(op, dtype, fn)                                                                        \
     WF_ROW(op, WF_TYPE(dtype), fn, .domain = WF_DOMAIN_WEFT, .prepare = wf_binary_prepare,         \
-           .in_place = 3)
+           .in_place = 3, .is_narrow = (dtype) == WF_F32)
 #define ROWS(op, name)                                                                             \
     ROW(op, WF_F32, name##_f32), ROW(op, WF_F64, name##_f64),                                      \
         GRAD(op "Grad", WF_F32, name##_grad_f32), GRAD(op "Grad", WF_F64, name##_grad_f64)

@@ -95,7 +95,8 @@ MEAN(f32, float)
 MEAN(f64, double)
 
 #define ROW(op, dtype, fn)                                                                         \
-    WF_ROW(op, WF_TYPE(dtype), fn, .prepare = wf_binary_prepare, .in_place = 3)
+    WF_ROW(op, WF_TYPE(dtype), fn, .prepare = wf_binary_prepare, .in_place = 3,                    \
+           .is_narrow = (dtype) == WF_F32)
 #define ROWS(op, name)                                                                             \
     ROW(op, WF_F32, name##_f32), ROW(op, WF_F64, name##_f64), ROW(op, WF_I32, name##_i32),         \
         ROW(op, WF_I64, name##_i64), ROW(op, WF_U8, name##_u8)

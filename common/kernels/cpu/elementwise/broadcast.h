@@ -6,7 +6,7 @@
  *
  * makes the kernel function add_f32, whose loops vectorise (both operands along; one of them a
  * single element), which broadcasts, works in place, and splits large tensors over the pool. Rows
- * of binary kernels name wf_binary_prepare.
+ * of binary kernels name wf_binary_prepare. Those of f32 take bfloat16 too (.is_narrow).
  */
 #ifndef WF_KERNELS_CPU_BROADCAST_H
 #define WF_KERNELS_CPU_BROADCAST_H

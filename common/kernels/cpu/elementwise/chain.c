@@ -2,10 +2,13 @@
 /* common/kernels/cpu/elementwise/chain.c - Chain: a tile of the output at a time goes through all
  * steps while it lies in the first cache. Each step is a loop of its own with the formula of its
  * operation's own kernel, so that the result has the same bits as the operations one by one.
+ *
+ * Tiles of operands of bfloat16 are widened first, and a result of bfloat16 is rounded last.
  */
 #include "common/kernels/shape/chain.h"
 #include "common/base/size.h"
 #include "common/kernels/cpu/elementwise/broadcast.h"
+#include "common/kernels/cpu/narrow.h"
 #include "common/kernels/cpu/vmath.h"
 
 #include <math.h>
@@ -111,7 +114,8 @@ typedef struct job {
     const plan *plan;
     const char *in[WF_CHAIN_INPUTS];
     char *out;
-    size_t size;
+    size_t size; /* of an element, in steps */
+    bool in_is_bf16[WF_CHAIN_INPUTS], out_is_bf16;
 } job;
 
 typedef struct operand {
@@ -119,21 +123,33 @@ typedef struct operand {
     int64_t step;
 } operand;
 
-/* The elements of an input under output elements [from, from + n): where they lie, or repeated in
- * `room`. */
+/* Elements [at, at + n) of an input, as steps have them. */
+static void fetch(const job *j, uint32_t i, int64_t at, int64_t n, char *to)
+{
+    if (j->in_is_bf16[i])
+        wf_f32_of_bf16s((const uint16_t *)(const void *)j->in[i] + at, (size_t)n,
+                        (float *)(void *)to);
+    else
+        memcpy(to, j->in[i] + (size_t)at * j->size, (size_t)n * j->size);
+}
+
+/* The elements of an input under output elements [from, from + n): where they lie, or repeated or
+ * widened in `room`. */
 static operand input_tile(const job *j, uint32_t i, int64_t from, int64_t n, char *room)
 {
     int64_t period = j->plan->of.periods[i], at = from % period;
+    bool lies = !j->in_is_bf16[i];
 
+    if (period == 1 && !lies)
+        fetch(j, i, 0, 1, room);
     if (period == 1)
-        return (operand){j->in[i], 0};
-    if (at + n <= period)
+        return (operand){lies ? j->in[i] : room, 0};
+    if (lies && at + n <= period)
         return (operand){j->in[i] + (size_t)at * j->size, 1};
     for (int64_t done = 0; done < n;) {
         int64_t some = WF_MIN(period - at, n - done);
 
-        memcpy(room + (size_t)done * j->size, j->in[i] + (size_t)at * j->size,
-               (size_t)some * j->size);
+        fetch(j, i, at, some, room + (size_t)done * j->size);
         done += some;
         at = 0;
     }
@@ -150,12 +166,13 @@ static void tile(const job *j, int64_t from, int64_t n, char *rooms, char *scrat
     for (uint32_t i = 0; i < p->of.chain.n_steps; i++) {
         const wf_chain_step *s = &p->of.chain.steps[i];
         operand a = operands[s->args[0]], b = s->op->n_args == 2 ? operands[s->args[1]] : a;
-        char *out = i + 1 == p->of.chain.n_steps ? j->out + (size_t)from * j->size
-                                                 : scratch + p->slots[i] * (size_t)TILE;
+        bool lands = i + 1 == p->of.chain.n_steps && !j->out_is_bf16;
+        char *out = lands ? j->out + (size_t)from * j->size : scratch + p->slots[i] * (size_t)TILE;
 
         step_fns[s->op->code][j->size == sizeof(double)](a.at, a.step, b.at, b.step, out, n);
         operands[p->of.n_in + i] = (operand){out, 1};
     }
+    wf_narrow(j->out, j->out_is_bf16, from, n, operands[p->of.n_in + p->of.chain.n_steps - 1].at);
 }
 
 static void range(void *arg, int64_t begin, int64_t end)
@@ -173,17 +190,22 @@ static wf_status chain(const wf_run *run, const wf_tensor *const in[], wf_tensor
                        wf_err *err)
 {
     const plan *p = run->state;
-    job j = {.plan = p, .out = out[0]->data, .size = wf_dtype_size(out[0]->dtype)};
+    job j = {.plan = p,
+             .out = out[0]->data,
+             .size = out[0]->dtype == WF_F64 ? sizeof(double) : sizeof(float),
+             .out_is_bf16 = wf_is_bf16(out[0])};
 
     (void)err;
-    for (uint32_t i = 0; i < p->of.n_in; i++)
+    for (uint32_t i = 0; i < p->of.n_in; i++) {
         j.in[i] = in[i]->data;
+        j.in_is_bf16[i] = wf_is_bf16(in[i]);
+    }
     wf_pool_for(run->pool, wf_elems(out[0]), WF_GRAIN / p->of.chain.n_steps, range, &j);
     return WF_OK;
 }
 
 const wf_kernel wf_kernels_chain[] = {
     WF_ROW("Chain", WF_TYPES_FLOAT, chain, .domain = WF_DOMAIN_WEFT, .prepare = prepare,
-           .in_place = 0xFF),
+           .in_place = 0xFF, .is_narrow = true),
     {0},
 };

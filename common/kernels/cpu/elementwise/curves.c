@@ -7,6 +7,7 @@
  */
 #include "common/graph/op.h"
 #include "common/kernels/cpu/cpu.h"
+#include "common/kernels/cpu/narrow.h"
 #include "common/kernels/cpu/vmath.h"
 #include "common/kernels/shape/curve.h"
 
@@ -22,7 +23,24 @@ typedef struct job {
     size_t size;
     curve_fn *fn;
     wf_curve numbers;
+    bool dy_is_bf16, x_is_bf16, out_is_bf16;
 } job;
+
+/* A tile at a time, of tensors of which some are of bfloat16. */
+static void narrow_range(void *arg, int64_t begin, int64_t end)
+{
+    const job *j = arg;
+    float rooms[3][WF_NARROW_TILE];
+
+    for (int64_t at = begin; at < end; at += WF_NARROW_TILE) {
+        int64_t n = WF_MIN(end - at, (int64_t)WF_NARROW_TILE);
+        float *out = wf_wide_room(j->out, j->out_is_bf16, at, rooms[2]);
+
+        j->fn(j->dy ? wf_wide(j->dy, j->dy_is_bf16, at, n, rooms[0]) : NULL,
+              wf_wide(j->x, j->x_is_bf16, at, n, rooms[1]), out, n, j->numbers.a, j->numbers.b);
+        wf_narrow(j->out, j->out_is_bf16, at, n, out);
+    }
+}
 
 static void range(void *arg, int64_t begin, int64_t end)
 {
@@ -37,10 +55,19 @@ static void range(void *arg, int64_t begin, int64_t end)
 static void run_curve(const wf_run *run, const wf_tensor *const in[], wf_tensor *out, curve_fn *fn,
                       size_t size)
 {
-    job j = {in[1] ? in[0]->data : NULL,   in[1] ? in[1]->data : in[0]->data, out->data, size, fn,
-             *(const wf_curve *)run->state};
+    const wf_tensor *dy = in[1] ? in[0] : NULL, *x = in[1] ? in[1] : in[0];
+    job j = {.dy = wf_data_of(dy),
+             .x = x->data,
+             .out = out->data,
+             .size = size,
+             .fn = fn,
+             .numbers = *(const wf_curve *)run->state,
+             .dy_is_bf16 = wf_is_bf16(dy),
+             .x_is_bf16 = wf_is_bf16(x),
+             .out_is_bf16 = wf_is_bf16(out)};
+    bool is_narrow = j.dy_is_bf16 || j.x_is_bf16 || j.out_is_bf16;
 
-    wf_pool_for(run->pool, wf_elems(out), WF_GRAIN / 4, range, &j);
+    wf_pool_for(run->pool, wf_elems(out), WF_GRAIN / 4, is_narrow ? narrow_range : range, &j);
 }
 
 #define LOOP(expr)                                                                                 \
@@ -212,9 +239,10 @@ GELU_KERNEL(f32)
 GELU_KERNEL(f64)
 
 #define ROW(op, dtype, fn)                                                                         \
-    WF_ROW(op, WF_TYPE(dtype), fn, .prepare = wf_curve_prepare, .in_place = 1),                    \
+    WF_ROW(op, WF_TYPE(dtype), fn, .prepare = wf_curve_prepare, .in_place = 1,                     \
+           .is_narrow = (dtype) == WF_F32),                                                        \
         WF_ROW(op "Grad", WF_TYPE(dtype), fn, .domain = WF_DOMAIN_WEFT,                            \
-               .prepare = wf_curve_prepare, .in_place = 3)
+               .prepare = wf_curve_prepare, .in_place = 3, .is_narrow = (dtype) == WF_F32)
 #define ROWS(op, name) ROW(op, WF_F32, name##_f32), ROW(op, WF_F64, name##_f64)
 
 const wf_kernel wf_kernels_curves[] = {

@@ -79,9 +79,20 @@ static wf_status choose(wf_prep *prep, wf_conv *v, wf_err *err)
     return WF_OK;
 }
 
+/* Whether what is of bfloat16 is read beside the weights, by a way that takes it so. */
+static bool takes(const wf_conv *v, const wf_tensor *w, const wf_tensor *bias)
+{
+    bool made = v->pass == WF_CONV_FORWARD ? v->y_is_bf16
+                : v->pass == WF_CONV_DATA  ? v->x_is_bf16
+                                           : w->dtype == WF_BF16;
+
+    return !made && w->dtype != WF_BF16 && !(bias && bias->dtype == WF_BF16) &&
+           ((!v->x_is_bf16 && !v->y_is_bf16) || v->way->takes_bf16);
+}
+
 /* x, w and y of the geometry; what of them is only a shape has no data. */
 static wf_status make(wf_prep *prep, const wf_tensor *x, const wf_tensor *w, const wf_tensor *y,
-                      bool transposed, wf_conv_pass pass, wf_err *err)
+                      const wf_tensor *bias, bool transposed, wf_conv_pass pass, wf_err *err)
 {
     wf_conv *v = wf_arena_alloc(prep->arena, sizeof *v);
     wf_convolution g;
@@ -99,6 +110,8 @@ static wf_status make(wf_prep *prep, const wf_tensor *x, const wf_tensor *w, con
                    .m = g.m,
                    .threads = WF_MAX(prep->threads, 1u)};
     v->bf16 = prep->bf16 && wf_tiles_there();
+    v->x_is_bf16 = x->dtype == WF_BF16;
+    v->y_is_bf16 = y->dtype == WF_BF16;
     v->pointwise = is_pointwise(&v->s);
     if (!wf_mul_i64(v->c, v->s.taps, &row) || !wf_mul_i64(row, v->s.out[2], &columns) ||
         WF_MAX(WF_MAX(row, columns), WF_MAX(v->s.out_size, v->s.in_size)) > INT32_MAX / 16)
@@ -108,7 +121,9 @@ static wf_status make(wf_prep *prep, const wf_tensor *x, const wf_tensor *w, con
                        v->c, v->s.taps);
     prep->state = v;
     prep->release = release;
-    return choose(prep, v, err);
+    WF_TRY(choose(prep, v, err));
+    prep->widens = !takes(v, w, bias);
+    return WF_OK;
 }
 
 /* bias of the result, or NULL. */
@@ -117,7 +132,8 @@ static wf_status go(const wf_run *run, const wf_tensor *x, const wf_tensor *w, c
 {
     const wf_conv *v = run->state;
     const wf_tensor *made = v->pass == WF_CONV_FORWARD ? y : v->pass == WF_CONV_DATA ? x : w;
-    wf_conv_tensors t = {x->data, w->data, y->data, bias ? bias->data : NULL};
+    wf_conv_tensors t = {x->data,      w->data,      y->data,
+                         v->x_is_bf16, v->y_is_bf16, bias ? bias->data : NULL};
 
     if (!wf_elems(made))
         return WF_OK;
@@ -133,7 +149,7 @@ static wf_status go(const wf_run *run, const wf_tensor *x, const wf_tensor *w, c
     static wf_status prepare_##name(wf_prep *prep, const wf_tensor *const in[],                    \
                                     const wf_tensor *const out[], wf_err *err)                     \
     {                                                                                              \
-        return make(prep, x, w, y, transposed, pass, err);                                         \
+        return make(prep, x, w, y, bias, transposed, pass, err);                                   \
     }                                                                                              \
     static wf_status name(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],  \
                           wf_err *err)                                                             \
@@ -148,7 +164,8 @@ KERNEL(transpose, out[0], in[1], in[0], in[2], true, WF_CONV_DATA)
 KERNEL(transpose_data_grad, in[0], in[1], out[0], NULL, true, WF_CONV_FORWARD)
 KERNEL(transpose_weight_grad, in[0], out[0], in[1], NULL, true, WF_CONV_WEIGHTS)
 
-#define ROW(op, name, ...) WF_ROW(op, WF_TYPES_FLOAT, name, .prepare = prepare_##name, __VA_ARGS__)
+#define ROW(op, name, ...)                                                                         \
+    WF_ROW(op, WF_TYPES_FLOAT, name, .prepare = prepare_##name, .is_narrow = true, __VA_ARGS__)
 
 const wf_kernel wf_kernels_conv[] = {
     ROW("Conv", convolve),

@@ -9,6 +9,7 @@
 #define WF_KERNELS_CPU_CONV_H
 
 #include "common/kernels/cpu/cpu.h"
+#include "common/kernels/cpu/product/tiles.h"
 #include "common/kernels/shape/convolution.h"
 
 typedef struct wf_conv_way wf_conv_way;
@@ -18,38 +19,52 @@ typedef struct wf_conv {
     wf_spatial s;
     wf_dtype dtype; /* f32 or f64 */
     int64_t batch, groups;
-    int64_t c, m;    /* channels and maps of one group */
-    bool pointwise;  /* an output reads one element of each channel */
-    bool bf16;       /* factors may be rounded to bfloat16; sums and results stay f32 */
-    int64_t threads; /* of the pool */
+    int64_t c, m;              /* channels and maps of one group */
+    bool pointwise;            /* an output reads one element of each channel */
+    bool bf16;                 /* factors may be rounded to bfloat16; sums and results stay f32 */
+    bool x_is_bf16, y_is_bf16; /* what is read of them beside the weights is rounded already */
+    int64_t threads;           /* of the pool */
     const wf_conv_way *way;
     void *state; /* of the way */
 } wf_conv;
 
-/* Of x, w and y the one is made that the pass makes; none is empty. */
+/* Of x, w and y the one is made that the pass makes, in v's dtype; none is empty. */
 typedef struct wf_conv_tensors {
     char *x, *w, *y;
-    const char *bias; /* forward: [groups m]; data: [groups c]; or NULL */
+    bool x_is_bf16, y_is_bf16; /* of those that are read, to ways that take them so */
+    const char *bias;          /* forward: [groups m]; data: [groups c]; or NULL */
 } wf_conv_tensors;
 
 /* The same in f32, for a pass that does not make weights: what it reads beside them, and makes. */
 typedef struct wf_conv_f32 {
-    const float *w, *from, *bias;
+    const float *w, *bias;
+    wf_factors from;
     float *to;
 } wf_conv_f32;
+
+static inline wf_factors wf_conv_x(const wf_conv_tensors *t)
+{
+    return (wf_factors){t->x, t->x_is_bf16};
+}
+
+static inline wf_factors wf_conv_y(const wf_conv_tensors *t)
+{
+    return (wf_factors){t->y, t->y_is_bf16};
+}
 
 static inline wf_conv_f32 wf_conv_f32_of(const wf_conv *v, const wf_conv_tensors *t)
 {
     bool data = v->pass == WF_CONV_DATA;
 
     return (wf_conv_f32){.w = (const float *)(void *)t->w,
-                         .from = (const float *)(void *)(data ? t->y : t->x),
+                         .from = data ? wf_conv_y(t) : wf_conv_x(t),
                          .bias = (const float *)(const void *)t->bias,
                          .to = (float *)(void *)(data ? t->x : t->y)};
 }
 
 struct wf_conv_way {
     const char *name;
+    bool takes_bf16; /* what it reads beside the weights may be of bfloat16 */
     /* Sets *state, and prep->workspace_bytes, if this way computes the shape; *state stays NULL if
      * not. What it allocates outside prep->arena `release` gives back. Errors: WF_NOMEM. */
     wf_status (*prepare)(wf_prep *prep, const wf_conv *v, void **state, wf_err *err);

@@ -49,7 +49,8 @@ static void pack_weights(void *arg, int64_t begin, int64_t end)
 
     for (int64_t i = begin; i < end; i++)
         for (int64_t t = 0; t < own->taps; t++) {
-            wf_strided from = {j->f.w + i * WF_TILE * (data ? own->taps : row) + t, row, own->taps};
+            wf_strided from = {
+                {j->f.w + i * WF_TILE * (data ? own->taps : row) + t, false}, row, own->taps};
 
             wf_tiles_pack(from, data ? WF_ACROSS_K : WF_ALONG_K, false,
                           WF_MIN(own->results - i * WF_TILE, (int64_t)WF_TILE), own->channels,
@@ -65,7 +66,7 @@ static void stack(const job *j, int64_t first, int64_t n, char *part)
 
     for (int64_t c = 0; c < 2 * WF_TILE * own->steps; c += 2)
         for (int64_t i = 0; i < STACK; i += WF_TILE)
-            wf_tiles_stack(j->f.from + (first + i) * image + c * size, size, image,
+            wf_tiles_stack(wf_factors_at(j->f.from, (first + i) * image + c * size), size, image,
                            c < own->channels ? n - i : 0, c + 1 < own->channels ? n - i : 0, size,
                            part + c / 2 * own->row + i * 4, STACK * 4);
 }
@@ -180,4 +181,4 @@ static wf_status prepare(wf_prep *prep, const wf_conv *v, void **state, wf_err *
     return WF_OK;
 }
 
-const wf_conv_way wf_conv_by_stacks = {"stacks", .prepare = prepare, .run = run};
+const wf_conv_way wf_conv_by_stacks = {"stacks", true, .prepare = prepare, .run = run};

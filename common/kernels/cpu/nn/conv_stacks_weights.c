@@ -28,7 +28,7 @@ typedef struct by_stacks {
 typedef struct job {
     const wf_conv *v;
     const by_stacks *own;
-    const float *x, *y;
+    wf_factors x, y;
     float *w;
     char *workspace;
     int64_t first, n; /* stacks of the chunk */
@@ -41,8 +41,8 @@ static void stack_channel(const job *j, int64_t i, int64_t c)
     int64_t size = own->hops.n_from, image = j->v->c * size, first = (j->first + i) * STACK;
     int64_t n = c < j->v->c ? j->v->batch - first : 0;
 
-    wf_tiles_stack(j->x + first * image + c * size, image, 2 * image, (n + 1) / 2, n / 2, size,
-                   j->workspace + own->x + i * own->x_bytes + c * own->row, 64);
+    wf_tiles_stack(wf_factors_at(j->x, first * image + c * size), image, 2 * image, (n + 1) / 2,
+                   n / 2, size, j->workspace + own->x + i * own->x_bytes + c * own->row, 64);
 }
 
 /* 16 maps of the images of stack i: tiles of B, pixel by pixel. */
@@ -56,7 +56,7 @@ static void stack_maps(const job *j, int64_t i, int64_t tile)
     for (int64_t p = 0; p < WF_TILE; p++) {
         int64_t at = (j->first + i) * STACK + 2 * p;
 
-        wf_tiles_stack(j->y + at * image + tile * WF_TILE * size, image, size,
+        wf_tiles_stack(wf_factors_at(j->y, at * image + tile * WF_TILE * size), image, size,
                        at < v->batch ? maps : 0, at + 1 < v->batch ? maps : 0, size, to + p * 64,
                        WF_TILE_BYTES);
     }
@@ -111,8 +111,8 @@ static void run(const wf_conv *v, const wf_run *run, const wf_conv_tensors *t)
     const by_stacks *own = v->state;
     job j = {.v = v,
              .own = own,
-             .x = (const float *)(void *)t->x,
-             .y = (const float *)(void *)t->y,
+             .x = wf_conv_x(t),
+             .y = wf_conv_y(t),
              .w = (float *)(void *)t->w,
              .workspace = run->workspace};
 
@@ -157,4 +157,4 @@ static wf_status prepare(wf_prep *prep, const wf_conv *v, void **state, wf_err *
     return WF_OK;
 }
 
-const wf_conv_way wf_conv_weights_by_stacks = {"stacks", .prepare = prepare, .run = run};
+const wf_conv_way wf_conv_weights_by_stacks = {"stacks", true, .prepare = prepare, .run = run};

@@ -55,8 +55,10 @@ static void pack_weights(void *arg, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++)
         for (int64_t t = 0; t < own->p.n_taps; t++) {
             char *to = j->workspace + i * panel_bytes(own) + t * own->steps * WF_TILE_BYTES;
-            wf_strided from = {j->f.w + i * WF_TILE * (data ? v->s.taps : row) + own->p.taps[t].tap,
-                               row, taps};
+            wf_strided from = {
+                {j->f.w + i * WF_TILE * (data ? v->s.taps : row) + own->p.taps[t].tap, false},
+                row,
+                taps};
 
             wf_tiles_pack(from, data ? WF_ACROSS_K : WF_ALONG_K, false,
                           WF_MIN(own->results - i * WF_TILE, (int64_t)WF_TILE), own->p.channels, to,
@@ -72,13 +74,13 @@ static void fill_planes(const job *j, int64_t first, int64_t n, char *part)
     int64_t channels = own->p.folded ? j->v->c : own->p.channels;
 
     for (int64_t i = 0; i < n; i++) {
-        const float *image = j->f.from + (first + i) * channels * size;
+        wf_factors image = wf_factors_at(j->f.from, (first + i) * channels * size);
 
         if (own->p.folded) {
             float *padded = (float *)(void *)(part + own->padded_at);
 
             wf_tile_planes_pad(&own->p, image, padded);
-            image = padded;
+            image = (wf_factors){padded, false};
         }
         for (int64_t c = 0; c < own->p.channels; c += 2)
             for (int64_t f = 0; f < own->p.n_phases; f++)
@@ -261,4 +263,4 @@ static wf_status prepare(wf_prep *prep, const wf_conv *v, void **state, wf_err *
     return WF_OK;
 }
 
-const wf_conv_way wf_conv_by_tiles = {"tiles", .prepare = prepare, .run = run};
+const wf_conv_way wf_conv_by_tiles = {"tiles", true, .prepare = prepare, .run = run};

@@ -32,7 +32,7 @@ typedef struct by_tiles {
 typedef struct job {
     const wf_conv *v;
     const by_tiles *own;
-    const float *x, *y;
+    wf_factors x, y;
     float *w;
     char *workspace;
     int64_t first, n; /* images of the chunk */
@@ -54,7 +54,8 @@ static void pad(void *arg, int64_t begin, int64_t end)
     const job *j = arg;
 
     for (int64_t i = begin; i < end; i++)
-        wf_tile_planes_pad(&j->own->p, j->x + (j->first + i) * j->v->c * j->v->s.in_size,
+        wf_tile_planes_pad(&j->own->p,
+                           wf_factors_at(j->x, (j->first + i) * j->v->c * j->v->s.in_size),
                            padded_image(j, i));
 }
 
@@ -71,8 +72,9 @@ static void fill_channel(const job *j, int64_t c)
             memset(plane, 0, (size_t)own->x_length * sizeof *plane);
         for (int64_t i = 0; i < j->n && c < own->p.channels; i++)
             wf_tile_planes_fill(&own->p,
-                                own->p.folded ? padded_image(j, i)
-                                              : j->x + (j->first + i) * j->v->c * size,
+                                own->p.folded
+                                    ? (wf_factors){padded_image(j, i), false}
+                                    : wf_factors_at(j->x, (j->first + i) * j->v->c * size),
                                 c, false, f, i, plane);
     }
 }
@@ -90,10 +92,11 @@ static void fill_maps(const job *j, int64_t tile)
     for (int64_t m = tile * WF_TILE; m < WF_MIN((tile + 1) * WF_TILE, v->m); m++)
         for (int64_t i = 0; i < j->n; i++)
             for (int64_t r = 0; r < p->out_size[0]; r++)
-                wf_tiles_round(j->y + (((j->first + i) * v->m + m) * p->out_size[0] + r) *
-                                          p->out_size[1],
-                               1, p->out_size[1],
-                               rows + m % WF_TILE * own->y_length + (i * p->rows + r) * p->pitch);
+                wf_tiles_round(
+                    wf_factors_at(j->y, (((j->first + i) * v->m + m) * p->out_size[0] + r) *
+                                            p->out_size[1]),
+                    1, p->out_size[1],
+                    rows + m % WF_TILE * own->y_length + (i * p->rows + r) * p->pitch);
     wf_tiles_turn(rows, own->y_length * (int64_t)sizeof *rows, pixel_tiles(own, j->n),
                   j->workspace + own->y_tiles +
                       tile * pixel_tiles(own, own->images) * WF_TILE_BYTES);
@@ -150,8 +153,8 @@ static void run(const wf_conv *v, const wf_run *run, const wf_conv_tensors *t)
     const by_tiles *own = v->state;
     job j = {.v = v,
              .own = own,
-             .x = (const float *)(void *)t->x,
-             .y = (const float *)(void *)t->y,
+             .x = wf_conv_x(t),
+             .y = wf_conv_y(t),
              .w = (float *)(void *)t->w,
              .workspace = run->workspace};
     int64_t items = own->m_tiles + own->c_tiles * WF_TILE;
@@ -217,4 +220,4 @@ static wf_status prepare(wf_prep *prep, const wf_conv *v, void **state, wf_err *
     return WF_OK;
 }
 
-const wf_conv_way wf_conv_weights_by_tiles = {"tiles", .prepare = prepare, .run = run};
+const wf_conv_way wf_conv_weights_by_tiles = {"tiles", true, .prepare = prepare, .run = run};

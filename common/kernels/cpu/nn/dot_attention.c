@@ -9,6 +9,7 @@
 #include "common/base/size.h"
 #include "common/graph/graph.h"
 #include "common/kernels/cpu/cpu.h"
+#include "common/kernels/cpu/narrow.h"
 #include "common/kernels/cpu/product/blas.h"
 #include "common/kernels/cpu/product/gemm_avx512.h"
 #include "common/kernels/cpu/product/product_bf16.h"
@@ -35,12 +36,14 @@ typedef struct plan {
     bool own;               /* f32 on AVX-512; or OpenBLAS */
     bool bf16;              /* products round their factors; scores and softmax stay f32 */
     size_t product_scratch; /* bytes of a thread, behind the others' */
+    size_t results;         /* bytes of a thread for results of a head that are of bfloat16 and
+                             * made in f32 first, behind its product_scratch; or 0 */
 } plan;
 
 typedef struct job {
     const plan *p;
     const wf_tensor *const *in; /* q, k, v, (mask) */
-    const char *dy;
+    const wf_tensor *dy;        /* or NULL */
     wf_tensor *const *out;
     char *scratch;
     size_t size;
@@ -50,13 +53,13 @@ typedef struct job {
 /* What one thread works with. */
 typedef struct share {
     const job *j;
-    char *scratch, *product_scratch;
+    char *scratch, *product_scratch, *results;
 } share;
 
 /* A block of rows of a head. */
 typedef struct block {
     int64_t head, row, rows, columns;
-    const char *q, *k, *v;
+    wf_factors q, k, v;
     void *scores; /* [rows, columns] */
 } block;
 
@@ -154,7 +157,7 @@ static wf_gemm gemm_of(const wf_strided_product *s)
                      s->lda,     s->ldb,     s->ldc, s->beta != 0.0, false};
 }
 
-static void multiply(const share *l, stage which, const block *b, const void *x, const void *y,
+static void multiply(const share *l, stage which, const block *b, wf_factors x, wf_factors y,
                      void *c)
 {
     const plan *p = l->j->p;
@@ -163,12 +166,14 @@ static void multiply(const share *l, stage which, const block *b, const void *x,
     if (p->own) {
         wf_gemm g = gemm_of(&s);
 
-        wf_gemm_go(&g, x, y, NULL, c, l->product_scratch);
+        wf_gemm_go(&g, x.x, y.x, NULL, c, l->product_scratch);
         return;
     }
     s.dtype = l->j->dtype;
-    s.a = x;
-    s.b = y;
+    s.a = x.x;
+    s.b = y.x;
+    s.a_is_bf16 = x.is_bf16;
+    s.b_is_bf16 = y.is_bf16;
     s.c = c;
     if (p->bf16)
         wf_product_bf16_strided(&s, l->product_scratch);
@@ -186,18 +191,41 @@ static void score(const share *l, const block *b)
         probabilities_f64(l->j, b);
 }
 
+static wf_factors factors_at(const wf_tensor *t, int64_t i)
+{
+    return (wf_factors){(const char *)t->data + (size_t)i * wf_dtype_size(t->dtype),
+                        t->dtype == WF_BF16};
+}
+
+/* Scores, and what has their shape: as the kernel computes them. */
+static wf_factors own(const void *x)
+{
+    return (wf_factors){x, false};
+}
+
+/* Where elements of a result from i on are made: in their place, or at `room`. */
+static void *made_at(const wf_tensor *t, int64_t i, void *room)
+{
+    return wf_is_bf16(t) ? room : (char *)t->data + (size_t)i * wf_dtype_size(t->dtype);
+}
+
+/* Brings n of them from there to their place. */
+static void put(const void *made, int64_t n, const wf_tensor *t, int64_t i)
+{
+    wf_narrow(t->data, wf_is_bf16(t), i, n, made);
+}
+
 static block block_at(const job *j, int64_t head, int64_t row, void *scores)
 {
     const plan *p = j->p;
-    const char *q = j->in[0]->data, *k = j->in[1]->data, *v = j->in[2]->data;
 
     return (block){.head = head,
                    .row = row,
                    .rows = WF_MIN(p->a.t - row, (int64_t)ROWS),
                    .columns = p->until ? p->until[row / ROWS] : p->a.s,
-                   .q = q + (size_t)((head * p->a.t + row) * p->a.d) * j->size,
-                   .k = k + (size_t)(head * p->a.s * p->a.d) * j->size,
-                   .v = v + (size_t)(head * p->a.s * p->a.e) * j->size,
+                   .q = factors_at(j->in[0], (head * p->a.t + row) * p->a.d),
+                   .k = factors_at(j->in[1], head * p->a.s * p->a.d),
+                   .v = factors_at(j->in[2], head * p->a.s * p->a.e),
                    .scores = scores};
 }
 
@@ -205,13 +233,15 @@ static void forward(const share *l, int64_t head)
 {
     const job *j = l->j;
     const plan *p = j->p;
-    char *y = j->out[0]->data;
 
     for (int64_t row = 0; row < p->a.t; row += ROWS) {
         block b = block_at(j, head, row, l->scratch);
+        int64_t at = (head * p->a.t + row) * p->a.e;
+        void *y = made_at(j->out[0], at, l->results);
 
         score(l, &b);
-        multiply(l, USE, &b, b.scores, b.v, y + (size_t)((head * p->a.t + row) * p->a.e) * j->size);
+        multiply(l, USE, &b, own(b.scores), b.v, y);
+        put(y, b.rows * p->a.e, j->out[0], at);
     }
 }
 
@@ -219,30 +249,36 @@ static void backward(const share *l, int64_t head)
 {
     const job *j = l->j;
     const plan *p = j->p;
-    char *dk = (char *)j->out[1]->data + (size_t)(head * p->a.s * p->a.d) * j->size;
-    char *dv = (char *)j->out[2]->data + (size_t)(head * p->a.s * p->a.e) * j->size;
+    int64_t keys = p->a.s * p->a.d, values = p->a.s * p->a.e, queries = ROWS * p->a.d;
+    float *room = (float *)(void *)l->results; /* of dq, dk and dv */
+    void *dk = made_at(j->out[1], head * keys, room + queries);
+    void *dv = made_at(j->out[2], head * values, room + queries + keys);
     char *dp = l->scratch + p->scratch / 2;
 
-    memset(dk, 0, (size_t)(p->a.s * p->a.d) * j->size);
-    memset(dv, 0, (size_t)(p->a.s * p->a.e) * j->size);
+    memset(dk, 0, (size_t)keys * j->size);
+    memset(dv, 0, (size_t)values * j->size);
     for (int64_t row = 0; row < p->a.t; row += ROWS) {
         block b = block_at(j, head, row, l->scratch);
-        const char *dy = j->dy + (size_t)((head * p->a.t + row) * p->a.e) * j->size;
-        char *dq = (char *)j->out[0]->data + (size_t)((head * p->a.t + row) * p->a.d) * j->size;
+        wf_factors dy = factors_at(j->dy, (head * p->a.t + row) * p->a.e);
+        int64_t at = (head * p->a.t + row) * p->a.d;
+        void *dq = made_at(j->out[0], at, room);
 
         score(l, &b);
-        multiply(l, DV, &b, b.scores, dy, dv);
+        multiply(l, DV, &b, own(b.scores), dy, dv);
         multiply(l, DP, &b, dy, b.v, dp);
         if (j->dtype == WF_F32)
             slopes_f32(j, &b, dp);
         else
             slopes_f64(j, &b, dp);
-        multiply(l, DQ, &b, dp, b.k, dq);
+        multiply(l, DQ, &b, own(dp), b.k, dq);
+        put(dq, b.rows * p->a.d, j->out[0], at);
         if (p->a.trans_k)
-            multiply(l, DK, &b, b.q, dp, dk);
+            multiply(l, DK, &b, b.q, own(dp), dk);
         else
-            multiply(l, DK, &b, dp, b.q, dk);
+            multiply(l, DK, &b, own(dp), b.q, dk);
     }
+    put(dk, keys, j->out[1], head * keys);
+    put(dv, values, j->out[2], head * values);
 }
 
 /* Job i of as many as there are threads: its heads, in its own scratch memory. */
@@ -255,7 +291,9 @@ static void range(void *arg, int64_t begin, int64_t end)
         wf_tiles_begin();
     for (int64_t i = begin; i < end; i++) {
         share l = {j, j->scratch + (size_t)i * p->scratch,
-                   j->scratch + p->jobs * p->scratch + (size_t)i * p->product_scratch};
+                   j->scratch + p->jobs * p->scratch + (size_t)i * p->product_scratch,
+                   j->scratch + p->jobs * (p->scratch + p->product_scratch) +
+                       (size_t)i * p->results};
 
         for (int64_t h = i * p->a.heads / p->jobs; h < (i + 1) * p->a.heads / p->jobs; h++)
             (j->dy ? backward : forward)(&l, h);
@@ -329,11 +367,24 @@ static size_t most_room(const plan *p, bool is_grad)
     return wf_align_up(most, 128);
 }
 
-static wf_status prepare_for(wf_prep *prep, const wf_tensor *const in[], bool is_grad, wf_err *err)
+/* Whether the kernel takes what is of bfloat16: factors and results of products that round. */
+static bool takes(const plan *p, const wf_tensor *const in[], const wf_tensor *dy, bool rounds)
 {
+    bool any = rounds || wf_is_bf16(dy);
+
+    for (int i = 0; i < 3; i++)
+        any = any || wf_is_bf16(in[i]);
+    return !wf_is_bf16(in[3]) && (p->bf16 || !any);
+}
+
+/* in: of the forward pass; dy NULL there. */
+static wf_status prepare_for(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *dy,
+                             const wf_tensor *const out[], wf_err *err)
+{
+    bool is_grad = dy != NULL, rounds;
     const wf_tensor *q = in[0], *mask = in[3];
     plan *p = wf_arena_alloc(prep->arena, sizeof *p);
-    size_t rows;
+    size_t rows, size = q->dtype == WF_F64 ? sizeof(double) : sizeof(float);
 
     if (!p)
         return wf_fail_nomem(err, sizeof *p);
@@ -346,12 +397,20 @@ static wf_status prepare_for(wf_prep *prep, const wf_tensor *const in[], bool is
             WF_TRY(find_until(p, mask, prep->arena, err));
     }
     p->jobs = (uint32_t)WF_MAX(WF_MIN((int64_t)prep->threads, p->a.heads), (int64_t)1);
-    p->bf16 = prep->bf16 && q->dtype == WF_F32 && wf_tiles_there();
+    p->bf16 = prep->bf16 && q->dtype != WF_F64 && wf_tiles_there();
+    rounds = wf_is_bf16(out[0]) || (is_grad && (wf_is_bf16(out[1]) || wf_is_bf16(out[2])));
+    prep->widens = !takes(p, in, dy, rounds);
     p->own = !p->bf16 && q->dtype == WF_F32 && wf_gemm_is_here();
     if (p->bf16 || p->own)
         p->product_scratch = most_room(p, is_grad);
-    if (!wf_mul_size(ROWS * wf_dtype_size(q->dtype) * (is_grad ? 2 : 1), (size_t)p->a.s, &rows) ||
-        !wf_mul_size(wf_align_up(rows, 128) + p->product_scratch, p->jobs, &prep->workspace_bytes))
+    if (rounds)
+        p->results = wf_align_up(
+            sizeof(float) *
+                (size_t)(is_grad ? ROWS * p->a.d + p->a.s * (p->a.d + p->a.e) : ROWS * p->a.e),
+            128);
+    if (!wf_mul_size(ROWS * size * (is_grad ? 2 : 1), (size_t)p->a.s, &rows) ||
+        !wf_mul_size(wf_align_up(rows, 128) + p->product_scratch + p->results, p->jobs,
+                     &prep->workspace_bytes))
         return wf_fail_nomem(err, SIZE_MAX);
     p->scratch = wf_align_up(rows, 128);
     return WF_OK;
@@ -360,43 +419,50 @@ static wf_status prepare_for(wf_prep *prep, const wf_tensor *const in[], bool is
 static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
                          wf_err *err)
 {
-    (void)out;
-    return prepare_for(prep, in, false, err);
+    return prepare_for(prep, in, NULL, out, err);
 }
 
 static wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[],
                               const wf_tensor *const out[], wf_err *err)
 {
-    (void)out;
-    return prepare_for(prep, in + 1, true, err);
+    return prepare_for(prep, in + 1, in[0], out, err);
+}
+
+static wf_status go(const wf_run *run, const wf_tensor *const in[], const wf_tensor *dy,
+                    wf_tensor *const out[])
+{
+    const plan *p = run->state;
+    bool is_f64 = in[0]->dtype == WF_F64;
+    job j = {.p = p,
+             .in = in,
+             .dy = dy,
+             .out = out,
+             .scratch = run->workspace,
+             .size = is_f64 ? sizeof(double) : sizeof(float),
+             .dtype = is_f64 ? WF_F64 : WF_F32};
+
+    wf_pool_for(run->pool, p->jobs, 1, range, &j);
+    return WF_OK;
 }
 
 static wf_status attend(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                         wf_err *err)
 {
-    const plan *p = run->state;
-    job j = {p, in, NULL, out, run->workspace, wf_dtype_size(in[0]->dtype), in[0]->dtype};
-
     (void)err;
-    wf_pool_for(run->pool, p->jobs, 1, range, &j);
-    return WF_OK;
+    return go(run, in, NULL, out);
 }
 
 static wf_status attend_grad(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                              wf_err *err)
 {
-    const plan *p = run->state;
-    job j = {p,           in + 1, in[0]->data, out, run->workspace, wf_dtype_size(in[0]->dtype),
-             in[0]->dtype};
-
     (void)err;
-    wf_pool_for(run->pool, p->jobs, 1, range, &j);
-    return WF_OK;
+    return go(run, in + 1, in[0], out);
 }
 
 const wf_kernel wf_kernels_dot_attention[] = {
-    WF_ROW("DotAttention", WF_TYPES_FLOAT, attend, .domain = WF_DOMAIN_WEFT, .prepare = prepare),
+    WF_ROW("DotAttention", WF_TYPES_FLOAT, attend, .domain = WF_DOMAIN_WEFT, .prepare = prepare,
+           .is_narrow = true),
     WF_ROW("DotAttentionGrad", WF_TYPES_FLOAT, attend_grad, .domain = WF_DOMAIN_WEFT,
-           .prepare = prepare_grad),
+           .prepare = prepare_grad, .is_narrow = true),
     {0},
 };

@@ -25,7 +25,7 @@ static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_te
 
     if (!s)
         return wf_fail_nomem(err, sizeof *s);
-    p->dtype = out[0]->dtype;
+    wf_product_types(p, in[0], in[1], out[0]);
     p->trans_a = wf_node_int(prep->node, "transA", 0) != 0;
     p->trans_b = wf_node_int(prep->node, "transB", 0) != 0;
     p->m = out[0]->dims[0];
@@ -42,6 +42,7 @@ static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_te
     else
         p->beta = 0;
     prep->state = s;
+    prep->widens = in[2] && in[2]->dtype == WF_BF16;
     return wf_product_prepare(prep, p, s->is_row ? WF_PRODUCT_BIAS : 0, &s->way, err);
 }
 
@@ -50,11 +51,12 @@ static wf_status prepare_linear(wf_prep *prep, const wf_tensor *const in[],
                                 const wf_tensor *const out[], wf_err *err)
 {
     plan *s = wf_arena_alloc(prep->arena, sizeof *s);
-    wf_product p = {.dtype = out[0]->dtype, .alpha = 1};
+    wf_product p = {.alpha = 1};
     uint32_t then = 0;
 
     if (!s)
         return wf_fail_nomem(err, sizeof *s);
+    wf_product_types(&p, in[0], in[1], out[0]);
     p.trans_b = wf_node_int(prep->node, "transB", 0) != 0;
     p.n = wf_dim(out[0], -1);
     p.k = wf_dim(in[0], -1);
@@ -69,6 +71,7 @@ static wf_status prepare_linear(wf_prep *prep, const wf_tensor *const in[],
     if (wf_node_string(prep->node, "activation", "")[0])
         then |= WF_PRODUCT_RELU;
     prep->state = s;
+    prep->widens = in[2] && in[2]->dtype == WF_BF16;
     return wf_product_prepare(prep, &p, then, &s->way, err);
 }
 
@@ -86,7 +89,8 @@ static wf_status gemm(const wf_run *run, const wf_tensor *const in[], wf_tensor 
 }
 
 const wf_kernel wf_kernels_gemm[] = {
-    WF_ROW("Gemm", WF_TYPES_FLOAT, gemm, .prepare = prepare),
-    WF_ROW("Linear", WF_TYPES_FLOAT, gemm, .domain = WF_DOMAIN_WEFT, .prepare = prepare_linear),
+    WF_ROW("Gemm", WF_TYPES_FLOAT, gemm, .prepare = prepare, .is_narrow = true),
+    WF_ROW("Linear", WF_TYPES_FLOAT, gemm, .domain = WF_DOMAIN_WEFT, .prepare = prepare_linear,
+           .is_narrow = true),
     {0},
 };

@@ -66,10 +66,10 @@ static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_te
     if (!s)
         return wf_fail_nomem(err, sizeof *s);
     p = &s->product;
-    *p = (wf_product){.dtype = a->dtype,
-                      .trans_a = wf_node_int(prep->node, "transA", 0) != 0,
+    *p = (wf_product){.trans_a = wf_node_int(prep->node, "transA", 0) != 0,
                       .trans_b = wf_node_int(prep->node, "transB", 0) != 0,
                       .alpha = 1};
+    wf_product_types(p, a, b, out[0]);
     p->m = a->rank > 1 ? wf_dim(a, p->trans_a ? -1 : -2) : 1;
     p->n = b->rank > 1 ? wf_dim(b, p->trans_b ? -2 : -1) : 1;
     p->k = wf_dim(a, p->trans_a ? -2 : -1);
@@ -89,6 +89,7 @@ static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_te
     prep->state = s;
     if (s->batch.elems == 1)
         return wf_product_prepare(prep, p, 0, &s->way, err);
+    prep->widens = p->a_is_bf16 || p->b_is_bf16 || p->c_is_bf16;
     prepare_several(prep, s);
     return WF_OK;
 }
@@ -146,7 +147,8 @@ static wf_status matmul(const wf_run *run, const wf_tensor *const in[], wf_tenso
 }
 
 const wf_kernel wf_kernels_matmul[] = {
-    WF_ROW("MatMul", WF_TYPES_FLOAT, matmul, .prepare = prepare),
-    WF_ROW("Product", WF_TYPES_FLOAT, matmul, .domain = WF_DOMAIN_WEFT, .prepare = prepare),
+    WF_ROW("MatMul", WF_TYPES_FLOAT, matmul, .prepare = prepare, .is_narrow = true),
+    WF_ROW("Product", WF_TYPES_FLOAT, matmul, .domain = WF_DOMAIN_WEFT, .prepare = prepare,
+           .is_narrow = true),
     {0},
 };

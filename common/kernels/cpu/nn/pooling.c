@@ -11,6 +11,7 @@
 #include "common/base/size.h"
 #include "common/graph/graph.h"
 #include "common/kernels/cpu/cpu.h"
+#include "common/kernels/cpu/narrow.h"
 #include "common/kernels/cpu/nn/pairs.h"
 
 #include <float.h>
@@ -21,6 +22,8 @@ typedef struct pooling {
     wf_pooling g;
     bool in_pairs;                 /* 2 by 2, side by side */
     double *share[WF_WINDOW_AXES]; /* [out[i]]: 1 / taps that count along axis i */
+    bool is_narrow;                /* some of the tensors are of bfloat16: planes are widened, in */
+    int64_t parts;                 /* parts, each with workspace of its own */
     int64_t (*span)[2]; /* [kernel[2]]: the outputs along the last axis that read a tap inside */
 } pooling;
 
@@ -208,8 +211,8 @@ static void pairs_range(void *arg, int64_t begin, int64_t end)
     wf_pairs pairs = pairs_of(j->v);
 
     for (int64_t p = begin; p < end; p++)
-        wf_pairs_max(&pairs, (const float *)j->in[0] + p * j->v->g.s.in_size,
-                     (float *)j->out + p * j->v->g.s.out_size);
+        wf_pairs_max_f32(&pairs, (const float *)j->in[0] + p * j->v->g.s.in_size,
+                         (float *)j->out + p * j->v->g.s.out_size);
 }
 
 static void pairs_grad_range(void *arg, int64_t begin, int64_t end)
@@ -218,10 +221,33 @@ static void pairs_grad_range(void *arg, int64_t begin, int64_t end)
     wf_pairs pairs = pairs_of(j->v);
 
     for (int64_t p = begin; p < end; p++)
-        wf_pairs_max_grad(&pairs, (const float *)j->in[1] + p * j->v->g.s.in_size,
-                          (const float *)j->in[2] + p * j->v->g.s.out_size,
-                          (const float *)j->in[0] + p * j->v->g.s.out_size,
-                          (float *)j->out + p * j->v->g.s.in_size);
+        wf_pairs_max_grad_f32(&pairs, (const float *)j->in[1] + p * j->v->g.s.in_size,
+                              (const float *)j->in[2] + p * j->v->g.s.out_size,
+                              (const float *)j->in[0] + p * j->v->g.s.out_size,
+                              (float *)j->out + p * j->v->g.s.in_size);
+}
+
+/* The same where x and y are of bfloat16. */
+static void narrow_pairs_range(void *arg, int64_t begin, int64_t end)
+{
+    const job *j = arg;
+    wf_pairs pairs = pairs_of(j->v);
+
+    for (int64_t p = begin; p < end; p++)
+        wf_pairs_max_bf16(&pairs, (const uint16_t *)j->in[0] + p * j->v->g.s.in_size,
+                          (uint16_t *)j->out + p * j->v->g.s.out_size);
+}
+
+static void narrow_pairs_grad_range(void *arg, int64_t begin, int64_t end)
+{
+    const job *j = arg;
+    wf_pairs pairs = pairs_of(j->v);
+
+    for (int64_t p = begin; p < end; p++)
+        wf_pairs_max_grad_bf16(&pairs, (const uint16_t *)j->in[1] + p * j->v->g.s.in_size,
+                               (const uint16_t *)j->in[2] + p * j->v->g.s.out_size,
+                               (const float *)j->in[0] + p * j->v->g.s.out_size,
+                               (float *)j->out + p * j->v->g.s.in_size);
 }
 
 static bool is_in_pairs(const wf_spatial *s)
@@ -269,13 +295,37 @@ static wf_status make(wf_prep *prep, const wf_pooling *g, wf_err *err)
     return WF_OK;
 }
 
+/* Elements that a part's planes take, widened. */
+static int64_t room_of(const pooling *v)
+{
+    return (int64_t)wf_align_up((size_t)(2 * v->g.s.in_size + 2 * v->g.s.out_size), 16);
+}
+
+/* Where some are of bfloat16: workspace for a plane of each; not for indices, which count through
+ * all planes. */
+static wf_status make_narrow(wf_prep *prep, const wf_tensor *const in[],
+                             const wf_tensor *const out[], wf_err *err)
+{
+    pooling *v = prep->state;
+
+    v->is_narrow = wf_is_bf16(out[0]);
+    for (uint32_t i = 0; i < 3; i++)
+        v->is_narrow = v->is_narrow || wf_is_bf16(in[i]);
+    if (!v->is_narrow)
+        return WF_OK;
+    prep->widens = !out[0] || out[1];
+    v->parts = WF_MAX(WF_MIN((int64_t)prep->threads, v->g.planes), (int64_t)1);
+    return wf_prep_workspace(prep, (size_t)v->parts, (size_t)room_of(v) * sizeof(float), err);
+}
+
 static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
                          wf_err *err)
 {
     wf_pooling g;
 
     WF_TRY(wf_pooling_of(prep->node, in[0], out[0] ? out[0] : out[1], &g, err));
-    return make(prep, &g, err);
+    WF_TRY(make(prep, &g, err));
+    return make_narrow(prep, in, out, err);
 }
 
 /* dy, x, (y) -> dx. */
@@ -284,13 +334,55 @@ static wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[],
 {
     wf_pooling g;
 
-    (void)out;
     WF_TRY(wf_pooling_grad_of(prep->node, in, &g, err));
-    return make(prep, &g, err);
+    WF_TRY(make(prep, &g, err));
+    return make_narrow(prep, in, out, err);
 }
 
-static wf_status run_planes(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
-                            wf_dtype dtype, wf_pool_fn *f32, wf_pool_fn *f64)
+/* Planes that are widened: the pass over one of them, and its tensors. */
+typedef struct narrow_job {
+    const pooling *v;
+    wf_pool_fn *plane;
+    const wf_tensor *const *in;
+    const wf_tensor *out;
+    float *rooms;
+} narrow_job;
+
+/* Elements of a plane of t, which is as large as a plane before or behind the pooling. */
+static int64_t plane_of(const pooling *v, const wf_tensor *t)
+{
+    return wf_elems(t) / v->g.planes;
+}
+
+static void narrow_parts(void *arg, int64_t begin, int64_t end)
+{
+    const narrow_job *n = arg;
+    const pooling *v = n->v;
+
+    for (int64_t part = begin; part < end; part++)
+        for (int64_t p = part * v->g.planes / v->parts; p < (part + 1) * v->g.planes / v->parts;
+             p++) {
+            float *room = n->rooms + part * room_of(v);
+            int64_t size = plane_of(v, n->out);
+            job one = {.v = v};
+
+            one.out = wf_wide_room(n->out->data, wf_is_bf16(n->out), p * size, room);
+            room += size;
+            for (uint32_t i = 0; i < 3; i++) {
+                int64_t elems = n->in[i] ? plane_of(v, n->in[i]) : 0;
+
+                if (n->in[i])
+                    one.in[i] =
+                        wf_wide(n->in[i]->data, wf_is_bf16(n->in[i]), p * elems, elems, room);
+                room += elems;
+            }
+            n->plane(&one, 0, 1);
+            wf_narrow(n->out->data, wf_is_bf16(n->out), p * size, size, one.out);
+        }
+}
+
+static wf_status run_as_they_are(const wf_run *run, const wf_tensor *const in[],
+                                 wf_tensor *const out[], wf_pool_fn *fn)
 {
     const pooling *v = run->state;
     job j = {.v = v, .out = out[0] ? out[0]->data : NULL};
@@ -299,9 +391,21 @@ static wf_status run_planes(const wf_run *run, const wf_tensor *const in[], wf_t
     for (uint32_t i = 0; i < 3; i++)
         j.in[i] = in[i] ? in[i]->data : NULL;
     j.index = out[1] ? out[1]->data : NULL;
-    if (v->g.s.in_size == 0 && v->g.s.out_size == 0)
-        return WF_OK;
-    wf_pool_for(run->pool, v->g.planes, WF_GRAIN / work + 1, dtype == WF_F64 ? f64 : f32, &j);
+    if (v->g.s.in_size || v->g.s.out_size)
+        wf_pool_for(run->pool, v->g.planes, WF_GRAIN / work + 1, fn, &j);
+    return WF_OK;
+}
+
+static wf_status run_planes(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                            wf_dtype dtype, wf_pool_fn *f32, wf_pool_fn *f64)
+{
+    const pooling *v = run->state;
+    narrow_job n = {v, f32, in, out[0], run->workspace};
+
+    if (!v->is_narrow)
+        return run_as_they_are(run, in, out, dtype == WF_F64 ? f64 : f32);
+    if (v->g.planes && (v->g.s.in_size || v->g.s.out_size))
+        wf_pool_for(run->pool, v->parts, 1, narrow_parts, &n);
     return WF_OK;
 }
 
@@ -331,6 +435,8 @@ static wf_status max_pool(const wf_run *run, const wf_tensor *const in[], wf_ten
     const pooling *v = run->state;
 
     (void)err;
+    if (v->in_pairs && wf_is_bf16(in[0]) && wf_is_bf16(out[0]))
+        return run_as_they_are(run, in, out, narrow_pairs_range);
     return run_planes(run, in, out, in[0]->dtype,
                       v->in_pairs && !out[1] ? pairs_range : max_float_range, max_double_range);
 }
@@ -341,13 +447,17 @@ static wf_status max_pool_grad(const wf_run *run, const wf_tensor *const in[],
     const pooling *v = run->state;
 
     (void)err;
+    if (v->in_pairs && !wf_is_bf16(in[0]) && wf_is_bf16(in[1]) && wf_is_bf16(in[2]) &&
+        !wf_is_bf16(out[0]))
+        return run_as_they_are(run, in, out, narrow_pairs_grad_range);
     return run_planes(run, in, out, in[0]->dtype,
                       v->in_pairs ? pairs_grad_range : max_grad_float_range, max_grad_double_range);
 }
 
-#define ROW(op, fn) WF_ROW(op, WF_TYPES_FLOAT, fn, .prepare = prepare)
+#define ROW(op, fn) WF_ROW(op, WF_TYPES_FLOAT, fn, .prepare = prepare, .is_narrow = true)
 #define GRAD(op, fn)                                                                               \
-    WF_ROW(op, WF_TYPES_FLOAT, fn, .prepare = prepare_grad, .domain = WF_DOMAIN_WEFT)
+    WF_ROW(op, WF_TYPES_FLOAT, fn, .prepare = prepare_grad, .domain = WF_DOMAIN_WEFT,              \
+           .is_narrow = true)
 
 const wf_kernel wf_kernels_pooling[] = {
     ROW("AveragePool", average_pool),

@@ -2,7 +2,7 @@
 /* common/kernels/cpu/nn/tile_planes.c */
 #include "common/kernels/cpu/nn/tile_planes.h"
 #include "common/base/size.h"
-#include "common/kernels/cpu/product/tiles.h"
+#include "common/tensor/halves.h"
 
 #include <string.h>
 
@@ -222,7 +222,15 @@ int64_t wf_tile_planes_padded(const wf_tile_planes *p)
     return p->folded ? p->channels / p->s->taps * padded(p->s, 1) * padded(p->s, 2) : 0;
 }
 
-void wf_tile_planes_pad(const wf_tile_planes *p, const float *image, float *to)
+static void copy_row(wf_factors x, int64_t n, float *to)
+{
+    if (x.is_bf16)
+        wf_f32_of_bf16s(x.x, (size_t)n, to);
+    else
+        memcpy(to, x.x, (size_t)n * sizeof *to);
+}
+
+void wf_tile_planes_pad(const wf_tile_planes *p, wf_factors image, float *to)
 {
     const wf_spatial *s = p->s;
     int64_t wide = padded(s, 2), rows = padded(s, 1), before = s->w.before[2];
@@ -231,54 +239,54 @@ void wf_tile_planes_pad(const wf_tile_planes *p, const float *image, float *to)
     memset(to, 0, (size_t)wf_tile_planes_padded(p) * sizeof *to);
     for (int64_t c = 0; c < p->channels / s->taps; c++, to += rows * wide)
         for (int64_t h = 0; h < WF_MIN(s->in[1], rows - s->w.before[1]) && n > 0; h++)
-            memcpy(to + (h + s->w.before[1]) * wide + before, image + (c * s->in[1] + h) * s->in[2],
-                   (size_t)n * sizeof *to);
+            copy_row(wf_factors_at(image, (c * s->in[1] + h) * s->in[2]), n,
+                     to + (h + s->w.before[1]) * wide + before);
 }
 
 /* Where the results' first row reads, of one tap of one channel. */
-static const float *folded_at(const wf_tile_planes *p, const float *image, int64_t channel)
+static int64_t folded_at(const wf_tile_planes *p, int64_t channel)
 {
     const wf_spatial *s = p->s;
     int64_t kw = channel % s->taps % s->w.kernel[2], kh = channel % s->taps / s->w.kernel[2];
 
-    return image + (channel / s->taps * padded(s, 1) + kh * s->w.dilation[1]) * padded(s, 2) +
+    return (channel / s->taps * padded(s, 1) + kh * s->w.dilation[1]) * padded(s, 2) +
            kw * s->w.dilation[2];
 }
 
-static void fill_folded(const wf_tile_planes *p, const float *image, int64_t channel, bool pair,
+static void fill_folded(const wf_tile_planes *p, wf_factors image, int64_t channel, bool pair,
                         int64_t at, uint16_t *plane)
 {
     int64_t row = p->s->w.stride[1] * padded(p->s, 2), step = p->s->w.stride[2];
-    const float *x = folded_at(p, image, channel);
-    const float *second = channel + 1 < p->channels ? folded_at(p, image, channel + 1) : NULL;
+    bool two = channel + 1 < p->channels;
+    int64_t from = folded_at(p, channel), second = two ? folded_at(p, channel + 1) - from : 0;
 
     for (int64_t r = 0; r < p->rows; r++) {
         int64_t to = (at * p->rows + r) * p->pitch;
 
         if (pair)
-            wf_tiles_pair(x + r * row, second ? second + r * row : NULL, step, p->pitch,
+            wf_tiles_pair(wf_factors_at(image, from + r * row), second, two, step, p->pitch,
                           plane + 2 * to);
         else
-            wf_tiles_round(x + r * row, step, p->pitch, plane + to);
+            wf_tiles_round(wf_factors_at(image, from + r * row), step, p->pitch, plane + to);
     }
 }
 
-void wf_tile_planes_fill(const wf_tile_planes *p, const float *image, int64_t channel, bool pair,
+void wf_tile_planes_fill(const wf_tile_planes *p, wf_factors image, int64_t channel, bool pair,
                          int64_t phase, int64_t at, uint16_t *plane)
 {
     const wf_phase *f = &p->phases[phase];
     int64_t size = p->size[0] * p->size[1];
-    const float *x = image + channel * size + f->first[0] * p->size[1] + f->first[1];
+    wf_factors x = wf_factors_at(image, channel * size + f->first[0] * p->size[1] + f->first[1]);
 
     if (p->folded) {
         fill_folded(p, image, channel, pair, at, plane);
         return;
     }
-    for (int64_t r = 0; r < f->n[0]; r++, x += p->in_step[0] * p->size[1]) {
+    for (int64_t r = 0; r < f->n[0]; r++, x = wf_factors_at(x, p->in_step[0] * p->size[1])) {
         int64_t to = p->lead + (at * p->rows + r) * p->pitch;
 
         if (pair)
-            wf_tiles_pair(x, channel + 1 < p->channels ? x + size : NULL, p->in_step[1], f->n[1],
+            wf_tiles_pair(x, size, channel + 1 < p->channels, p->in_step[1], f->n[1],
                           plane + 2 * to);
         else
             wf_tiles_round(x, p->in_step[1], f->n[1], plane + to);

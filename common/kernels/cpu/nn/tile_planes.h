@@ -16,6 +16,7 @@
 
 #include "common/base/arena.h"
 #include "common/kernels/cpu/nn/conv.h"
+#include "common/kernels/cpu/product/tiles.h"
 
 /* Axes are rows, then columns. */
 typedef struct wf_phase {
@@ -58,12 +59,12 @@ int64_t wf_tile_planes_length(const wf_tile_planes *p, int64_t images);
 
 /* Floats of a padded image, of which folded channels are made; 0 where they are not folded. */
 int64_t wf_tile_planes_padded(const wf_tile_planes *p);
-/* An image with its padding. */
-void wf_tile_planes_pad(const wf_tile_planes *p, const float *image, float *to);
+/* An image with its padding, in float32. */
+void wf_tile_planes_pad(const wf_tile_planes *p, wf_factors image, float *to);
 
 /* Rounds `channel`, or the pair that begins with it, of one image [channels, size] into a plane of
  * zeros, as image `at` of it. A folded one is made of a padded image. */
-void wf_tile_planes_fill(const wf_tile_planes *p, const float *image, int64_t channel, bool pair,
+void wf_tile_planes_fill(const wf_tile_planes *p, wf_factors image, int64_t channel, bool pair,
                          int64_t phase, int64_t at, uint16_t *plane);
 
 #endif

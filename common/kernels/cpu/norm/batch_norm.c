@@ -9,6 +9,7 @@
 #include "common/base/size.h"
 #include "common/graph/graph.h"
 #include "common/kernels/cpu/cpu.h"
+#include "common/kernels/cpu/narrow.h"
 #include "common/kernels/cpu/norm/rows.h"
 #include "common/kernels/shape/norm.h"
 
@@ -19,6 +20,7 @@ typedef struct job {
     wf_batch_norm v;
     const void *dy, *x, *scale, *bias, *mean, *var; /* mean and var of what is not training */
     void *y;                                        /* or dx */
+    bool y_is_bf16;
     void *means, *vars; /* training: what the running values become; may be NULL */
     void *dscale, *dbias;
 } job;
@@ -61,11 +63,14 @@ static int64_t plane(const job *j, int64_t n, int64_t c)
 
 #define T float
 #define SUFFIX f32
+#define NARROW wf_narrow
 #define IS_F64 false
 #include "common/kernels/cpu/norm/batch_norm_template.h"
 
+/* Nothing of double is narrowed. */
 #define T double
 #define SUFFIX f64
+#define NARROW(...) wf_assert(false)
 #define IS_F64 true
 #include "common/kernels/cpu/norm/batch_norm_template.h"
 
@@ -82,17 +87,26 @@ static wf_status make(wf_prep *prep, const wf_tensor *const in[], read_fn *read,
     return read(prep->node, in, v, err);
 }
 
+/* Whether output 0 alone may be of bfloat16. */
+static bool takes(uint32_t n_in, const wf_tensor *const in[], const wf_tensor *const out[])
+{
+    for (uint32_t i = 0; i < n_in; i++)
+        if (wf_is_bf16(in[i]))
+            return false;
+    return !wf_is_bf16(out[1]) && !wf_is_bf16(out[2]);
+}
+
 static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
                          wf_err *err)
 {
-    (void)out;
+    prep->widens = !takes(5, in, out);
     return make(prep, in, wf_batch_norm_of, err);
 }
 
 static wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[],
                               const wf_tensor *const out[], wf_err *err)
 {
-    (void)out;
+    prep->widens = !takes(5, in, out);
     return make(prep, in, wf_batch_norm_grad_of, err);
 }
 
@@ -115,6 +129,7 @@ static wf_status batch_norm(const wf_run *run, const wf_tensor *const in[], wf_t
     j.mean = wf_data_of(in[3]);
     j.var = wf_data_of(in[4]);
     j.y = wf_data_of(out[0]);
+    j.y_is_bf16 = wf_is_bf16(out[0]);
     j.means = wf_data_of(out[1]);
     j.vars = wf_data_of(out[2]);
     return over_channels(run, &j, in[0]->dtype == WF_F32 ? forward_f32 : forward_f64);
@@ -131,16 +146,17 @@ static wf_status batch_norm_grad(const wf_run *run, const wf_tensor *const in[],
     j.mean = wf_data_of(in[3]);
     j.var = wf_data_of(in[4]);
     j.y = wf_data_of(out[0]);
+    j.y_is_bf16 = wf_is_bf16(out[0]);
     j.dscale = wf_data_of(out[1]);
     j.dbias = wf_data_of(out[2]);
     return over_channels(run, &j, in[0]->dtype == WF_F32 ? backward_f32 : backward_f64);
 }
 
 const wf_kernel wf_kernels_batch_norm[] = {
-    WF_ROW("BatchNormalization", WF_TYPES_FLOAT, batch_norm, .prepare = prepare),
+    WF_ROW("BatchNormalization", WF_TYPES_FLOAT, batch_norm, .prepare = prepare, .is_narrow = true),
     WF_ROW("BatchNormalizationGrad", WF_TYPES_FLOAT, batch_norm_grad, .prepare = prepare_grad,
-           .domain = WF_DOMAIN_WEFT),
+           .domain = WF_DOMAIN_WEFT, .is_narrow = true),
     WF_ROW("BatchNormalizationTrain", WF_TYPES_FLOAT, batch_norm, .prepare = prepare,
-           .domain = WF_DOMAIN_WEFT),
+           .domain = WF_DOMAIN_WEFT, .is_narrow = true),
     {0},
 };

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cpu/norm/batch_norm_template.h - channels forward and backward, of one type. A
- * template for batch_norm.c: T, SUFFIX and IS_F64 are defined before it is included, and are not
- * any more behind it. */
+ * template for batch_norm.c: T, SUFFIX, IS_F64 and NARROW are defined before it is included, and
+ * are not any more behind it. */
 #define batch_moments WF_JOIN(batch_moments, SUFFIX)
 #define wf_moments WF_JOIN(wf_moments, SUFFIX)
 #define given WF_JOIN(given, SUFFIX)
+#define put_plane WF_JOIN(put_plane, SUFFIX)
 #define forward_block WF_JOIN(forward_block, SUFFIX)
 #define wf_affine WF_JOIN(wf_affine, SUFFIX)
 #define backward_block WF_JOIN(backward_block, SUFFIX)
@@ -39,6 +40,26 @@ static void given(const job *j, int64_t c0, int64_t c1, double mean[], double va
     }
 }
 
+/* a dy + b x + c of a plane, or without dy; a tile at a time if that is of bfloat16. */
+static void put_plane(const job *j, int64_t at, bool has_dy, T a, T b, T c)
+{
+    int64_t most = j->y_is_bf16 ? WF_NARROW_TILE : j->v.inner;
+    T room[WF_NARROW_TILE];
+
+    for (int64_t end = at + j->v.inner; at < end; at += most) {
+        const T *x = (const T *)j->x + at;
+        int64_t n = WF_MIN(end - at, most);
+        T *y = j->y_is_bf16 ? room : (T *)j->y + at;
+
+        if (has_dy)
+            wf_blend((const T *)j->dy + at, x, a, b, c, y, n);
+        else
+            wf_affine(x, b, c, y, n);
+        if (j->y_is_bf16)
+            NARROW(j->y, true, at, n, room);
+    }
+}
+
 static void forward_block(const job *j, int64_t c0, int64_t c1)
 {
     double mean[TOGETHER], var[TOGETHER];
@@ -57,8 +78,7 @@ static void forward_block(const job *j, int64_t c0, int64_t c1)
     }
     for (int64_t n = 0; j->y && n < j->v.batch; n++)
         for (int64_t c = c0; c < c1; c++)
-            wf_affine((const T *)j->x + plane(j, n, c), a[c - c0], b[c - c0],
-                      (T *)j->y + plane(j, n, c), j->v.inner);
+            put_plane(j, plane(j, n, c), false, 0, a[c - c0], b[c - c0]);
 }
 
 static void backward_block(const job *j, int64_t c0, int64_t c1)
@@ -85,8 +105,7 @@ static void backward_block(const job *j, int64_t c0, int64_t c1)
     }
     for (int64_t n = 0; j->y && n < j->v.batch; n++)
         for (int64_t c = c0; c < c1; c++)
-            wf_blend((const T *)j->dy + plane(j, n, c), (const T *)j->x + plane(j, n, c), a[c - c0],
-                     b[c - c0], shift[c - c0], (T *)j->y + plane(j, n, c), j->v.inner);
+            put_plane(j, plane(j, n, c), true, a[c - c0], b[c - c0], shift[c - c0]);
 }
 
 static void forward(void *arg, int64_t begin, int64_t end)
@@ -108,6 +127,7 @@ static void backward(void *arg, int64_t begin, int64_t end)
 #undef batch_moments
 #undef wf_moments
 #undef given
+#undef put_plane
 #undef forward_block
 #undef wf_affine
 #undef backward_block
@@ -118,3 +138,4 @@ static void backward(void *arg, int64_t begin, int64_t end)
 #undef T
 #undef SUFFIX
 #undef IS_F64
+#undef NARROW

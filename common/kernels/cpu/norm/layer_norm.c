@@ -9,6 +9,7 @@
 #include "common/graph/graph.h"
 #include "common/kernels/cpu/cpu.h"
 #include "common/kernels/cpu/lanes.h"
+#include "common/kernels/cpu/narrow.h"
 #include "common/kernels/cpu/norm/rows.h"
 #include "common/kernels/shape/norm.h"
 
@@ -23,16 +24,20 @@ typedef struct job {
     const wf_layer_norm *v;
     const void *dy, *x, *scale, *bias;
     void *y, *dscale, *dbias;
+    bool y_is_bf16;
     float *mean, *inv;    /* outputs, [rows]; may be NULL */
     double (*moments)[2]; /* backwards: mean and 1 / deviation of each row */
 } job;
 
 #define T float
 #define SUFFIX f32
+#define NARROW wf_narrow
 #include "common/kernels/cpu/norm/layer_norm_template.h"
 
+/* Nothing of double is narrowed. */
 #define T double
 #define SUFFIX f64
+#define NARROW(...) wf_assert(false)
 #include "common/kernels/cpu/norm/layer_norm_template.h"
 
 static wf_status make(wf_prep *prep, const wf_tensor *x, const wf_tensor *scale,
@@ -49,7 +54,8 @@ static wf_status make(wf_prep *prep, const wf_tensor *x, const wf_tensor *scale,
 static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
                          wf_err *err)
 {
-    (void)out;
+    prep->widens = wf_is_bf16(in[0]) || wf_is_bf16(in[1]) || wf_is_bf16(in[2]) ||
+                   wf_is_bf16(out[1]) || wf_is_bf16(out[2]);
     return make(prep, in[0], in[1], in[2], err);
 }
 
@@ -58,7 +64,8 @@ static wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[],
 {
     const wf_layer_norm *v;
 
-    (void)out;
+    prep->widens = wf_is_bf16(in[0]) || wf_is_bf16(in[1]) || wf_is_bf16(in[2]) ||
+                   wf_is_bf16(out[1]) || wf_is_bf16(out[2]);
     WF_TRY(make(prep, in[1], in[2], NULL, err));
     v = prep->state;
     return wf_prep_workspace(prep, (size_t)v->rows, 2 * sizeof(double), err);
@@ -72,6 +79,7 @@ static wf_status layer_norm_forward(const wf_run *run, const wf_tensor *const in
 
     (void)err;
     j.y = wf_data_of(out[0]);
+    j.y_is_bf16 = wf_is_bf16(out[0]);
     j.mean = wf_data_of(out[1]);
     j.inv = wf_data_of(out[2]);
     wf_pool_for(run->pool, v->rows, WF_GRAIN / 4 / WF_MAX(v->n, (int64_t)1) + 1,
@@ -89,6 +97,7 @@ static wf_status layer_norm_grad(const wf_run *run, const wf_tensor *const in[],
     (void)err;
     j.moments = run->workspace;
     j.y = wf_data_of(out[0]);
+    j.y_is_bf16 = wf_is_bf16(out[0]);
     j.dscale = wf_data_of(out[1]);
     j.dbias = wf_data_of(out[2]);
     wf_pool_for(run->pool, v->rows, WF_GRAIN / 8 / WF_MAX(v->n, (int64_t)1) + 1,
@@ -99,9 +108,10 @@ static wf_status layer_norm_grad(const wf_run *run, const wf_tensor *const in[],
     return WF_OK;
 }
 
-#define ROW(op, fn) WF_ROW(op, WF_TYPES_FLOAT, fn, .prepare = prepare)
+#define ROW(op, fn) WF_ROW(op, WF_TYPES_FLOAT, fn, .prepare = prepare, .is_narrow = true)
 #define GRAD(op, fn)                                                                               \
-    WF_ROW(op, WF_TYPES_FLOAT, fn, .prepare = prepare_grad, .domain = WF_DOMAIN_WEFT)
+    WF_ROW(op, WF_TYPES_FLOAT, fn, .prepare = prepare_grad, .domain = WF_DOMAIN_WEFT,              \
+           .is_narrow = true)
 
 const wf_kernel wf_kernels_layer_norm[] = {
     ROW("LayerNormalization", layer_norm_forward),

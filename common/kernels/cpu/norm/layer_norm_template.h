@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cpu/norm/layer_norm_template.h - rows forward and backward, of one type. A
- * template for layer_norm.c: T and SUFFIX are defined before it is included, and are not any more
- * behind it. */
+ * template for layer_norm.c: T, SUFFIX and NARROW are defined before it is included, and are not
+ * any more behind it. */
 #define typed_moments WF_JOIN(moments, SUFFIX)
 #define wf_moments WF_JOIN(wf_moments, SUFFIX)
 #define row WF_JOIN(row, SUFFIX)
+#define put_row WF_JOIN(put_row, SUFFIX)
 #define forward WF_JOIN(forward, SUFFIX)
 #define typed_sums WF_JOIN(sums, SUFFIX)
 #define wf_lanes WF_JOIN(wf_lanes, SUFFIX)
 #define wf_lanes_sum WF_JOIN(wf_lanes_sum, SUFFIX)
 #define typed_dx WF_JOIN(dx, SUFFIX)
+#define put_dx WF_JOIN(put_dx, SUFFIX)
 #define backward WF_JOIN(backward, SUFFIX)
 #define add WF_JOIN(add, SUFFIX)
 #define plus WF_JOIN(plus, SUFFIX)
@@ -42,6 +44,24 @@ WF_MULTIVERSION static void row(const T *x, const T *scale, const T *bias, T mea
     }
 }
 
+/* Row r of y, a tile at a time if it is of bfloat16. */
+static void put_row(const job *j, int64_t r, T mean, T inv)
+{
+    const T *x = (const T *)j->x + r * j->v->n, *scale = j->scale, *bias = j->bias;
+    T room[WF_NARROW_TILE];
+
+    if (!j->y_is_bf16) {
+        row(x, scale, bias, mean, inv, (T *)j->y + r * j->v->n, j->v->n);
+        return;
+    }
+    for (int64_t at = 0; at < j->v->n; at += WF_NARROW_TILE) {
+        int64_t n = WF_MIN(j->v->n - at, (int64_t)WF_NARROW_TILE);
+
+        row(x + at, scale + at, bias ? bias + at : NULL, mean, inv, room, n);
+        NARROW(j->y, true, r * j->v->n + at, n, room);
+    }
+}
+
 static void forward(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
@@ -51,8 +71,7 @@ static void forward(void *arg, int64_t begin, int64_t end)
 
         typed_moments(j->v, (const T *)j->x + r * j->v->n, &mean, &inv);
         if (j->y)
-            row((const T *)j->x + r * j->v->n, j->scale, j->bias, (T)mean, (T)inv,
-                (T *)j->y + r * j->v->n, j->v->n);
+            put_row(j, r, (T)mean, (T)inv);
         if (j->mean)
             j->mean[r] = (float)mean;
         if (j->inv)
@@ -92,6 +111,25 @@ WF_MULTIVERSION static void typed_dx(const T *dy, const T *x, const T *scale, T 
         dx[i] = inv * (dy[i] * scale[i] - first - (x[i] - mean) * inv * second);
 }
 
+/* Row r of dx; sums: divided by n. */
+static void put_dx(const job *j, int64_t r, const T *dy, const T *x, const double sums[2])
+{
+    int64_t n = j->v->n;
+    T mean = (T)j->moments[r][0], inv = (T)j->moments[r][1], room[WF_NARROW_TILE];
+    const T *scale = j->scale;
+
+    if (!j->y_is_bf16) {
+        typed_dx(dy, x, scale, mean, inv, (T)sums[0], (T)sums[1], (T *)j->y + r * n, n);
+        return;
+    }
+    for (int64_t at = 0; at < n; at += WF_NARROW_TILE) {
+        int64_t some = WF_MIN(n - at, (int64_t)WF_NARROW_TILE);
+
+        typed_dx(dy + at, x + at, scale + at, mean, inv, (T)sums[0], (T)sums[1], room, some);
+        NARROW(j->y, true, r * n + at, some, room);
+    }
+}
+
 static void backward(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
@@ -105,8 +143,9 @@ static void backward(void *arg, int64_t begin, int64_t end)
         if (!j->y)
             continue;
         typed_sums(dy, x, j->scale, (T)m[0], (T)m[1], n, sums);
-        typed_dx(dy, x, j->scale, (T)m[0], (T)m[1], j->v->rms ? 0 : (T)(sums[0] / (double)n),
-                 (T)(sums[1] / (double)n), (T *)j->y + r * n, n);
+        sums[0] = j->v->rms ? 0 : sums[0] / (double)n;
+        sums[1] /= (double)n;
+        put_dx(j, r, dy, x, sums);
     }
 }
 
@@ -159,11 +198,13 @@ static void typed_columns(void *arg, int64_t begin, int64_t end)
 #undef typed_moments
 #undef wf_moments
 #undef row
+#undef put_row
 #undef forward
 #undef typed_sums
 #undef wf_lanes
 #undef wf_lanes_sum
 #undef typed_dx
+#undef put_dx
 #undef backward
 #undef add
 #undef plus
@@ -171,3 +212,4 @@ static void typed_columns(void *arg, int64_t begin, int64_t end)
 #undef typed_columns
 #undef T
 #undef SUFFIX
+#undef NARROW

@@ -21,6 +21,7 @@ typedef struct wf_product {
     double alpha, beta;
     const void *a, *b;
     void *c;
+    bool a_is_bf16, b_is_bf16, c_is_bf16; /* not of dtype; for those who say so (product.h) */
 } wf_product;
 
 void wf_product_run(const wf_product *p, wf_pool *pool);
@@ -35,6 +36,7 @@ typedef struct wf_strided_product {
     void *c;
     int64_t lda, ldb, ldc;
     double beta;
+    bool a_is_bf16, b_is_bf16; /* for wf_product_bf16_strided */
 } wf_strided_product;
 
 void wf_product_strided(const wf_strided_product *p);

@@ -35,7 +35,8 @@ static bool is_plain(const wf_product *p)
 
 static bool wants_rounding(const wf_prep *prep, const wf_product *p)
 {
-    return prep->bf16 && is_plain(p) && p->m * p->n * p->k >= BF16_LEAST && wf_tiles_there();
+    return prep->bf16 && is_plain(p) && (p->beta == 0 || !p->c_is_bf16) &&
+           p->m * p->n * p->k >= BF16_LEAST && wf_tiles_there();
 }
 
 static bool wants_own(const wf_product *p)
@@ -113,6 +114,7 @@ wf_status wf_product_prepare(wf_prep *prep, const wf_product *p, uint32_t then,
     *out = w;
     if (wants_rounding(prep, p))
         return wf_product_bf16_prepare(prep, p, w->bias, w->relu, &w->rounding, err);
+    prep->widens = prep->widens || p->a_is_bf16 || p->b_is_bf16 || p->c_is_bf16;
     if (wants_own(p))
         prepare_own(prep, w);
     return WF_OK;

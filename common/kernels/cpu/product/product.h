@@ -14,13 +14,24 @@
 typedef struct wf_product_way wf_product_way;
 
 /* A way to compute `p`, whose a, b and c need not be set, in prep's arena; asks `prep` for its
- * workspace. What follows the product, none or several of: a row vector is added, and
- * then beta must be 0; negative results are cut to 0. Errors: WF_NOMEM. */
+ * workspace. Where p has something of bfloat16 that it would not round: sets prep->widens. What
+ * follows the product, none or several of: a row vector is added, and then beta must be 0; negative
+ * results are cut to 0. Errors: WF_NOMEM. */
 enum { WF_PRODUCT_BIAS = 1, WF_PRODUCT_RELU = 2 };
 WF_MUST_USE wf_status wf_product_prepare(wf_prep *prep, const wf_product *p, uint32_t then,
                                          wf_product_way **out, wf_err *err);
 /* bias [n], when it was asked for. */
 void wf_product_go(const wf_product_way *w, const wf_run *run, const void *a, const void *b,
                    const void *bias, void *c);
+
+/* Sets p's dtype and what of it is of bfloat16 from the tensors. */
+static inline void wf_product_types(wf_product *p, const wf_tensor *a, const wf_tensor *b,
+                                    const wf_tensor *c)
+{
+    p->a_is_bf16 = a->dtype == WF_BF16;
+    p->b_is_bf16 = b->dtype == WF_BF16;
+    p->c_is_bf16 = c->dtype == WF_BF16;
+    p->dtype = p->a_is_bf16 || p->b_is_bf16 || p->c_is_bf16 ? WF_F32 : c->dtype;
+}
 
 #endif

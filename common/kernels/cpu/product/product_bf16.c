@@ -40,8 +40,9 @@ struct wf_product_bf16 {
 
 typedef struct job {
     const wf_product_bf16 *v;
-    const float *a, *b, *bias;
-    float *c;
+    wf_factors a, b;
+    const float *bias;
+    void *c;
     char *workspace;
     int64_t cut, end; /* cuts of k [cut, end) */
 } job;
@@ -83,7 +84,7 @@ wf_status wf_product_bf16_prepare(wf_prep *prep, const wf_product *p, bool bias,
     if (!v)
         return wf_fail_nomem(err, sizeof *v);
     *v = (wf_product_bf16){.p = *p, .bias = bias, .relu = relu};
-    v->past = (size_t)p->m * (size_t)p->n * sizeof(float) >= PAST_BYTES;
+    v->past = (size_t)p->m * (size_t)p->n * (p->c_is_bf16 ? 2 : 4) >= PAST_BYTES;
     v->own = side_of(p, p->n > p->m);
     v->shared = side_of(p, p->n <= p->m);
     v->blocks = blocks(v->own.outer);
@@ -98,7 +99,7 @@ wf_status wf_product_bf16_prepare(wf_prep *prep, const wf_product *p, bool bias,
     v->own_bytes = (size_t)(WF_MIN(2 * (int64_t)AT_A_TIME, panels(v->own.outer)) * panel_bytes(v));
     if (v->cuts > 1)
         v->waiting = v->whole ? WF_MIN((int64_t)AT_A_TIME, v->blocks)
-                     : (size_t)p->m * (size_t)p->n * sizeof(float) <= WAITING_BYTES
+                     : p->c_is_bf16 || (size_t)p->m * (size_t)p->n * sizeof(float) <= WAITING_BYTES
                          ? (v->blocks + v->parts - 1) / v->parts
                          : 0;
     if (v->waiting > 0) {
@@ -116,10 +117,10 @@ wf_status wf_product_bf16_prepare(wf_prep *prep, const wf_product *p, bool bias,
 static void pack(const job *j, const side *s, int64_t cut, int64_t begin, int64_t end, char *to)
 {
     const wf_product_bf16 *v = j->v;
-    const float *x = s->is_b ? j->b : j->a;
+    wf_factors x = s->is_b ? j->b : j->a;
     int64_t outer = begin * WF_TILE, k = cut * v->along;
 
-    x += s->along == WF_ALONG_K ? outer * s->row + k : k * s->row + outer;
+    x = wf_factors_at(x, s->along == WF_ALONG_K ? outer * s->row + k : k * s->row + outer);
     wf_tiles_pack((wf_strided){x, s->row, 1}, s->along, s->is_b,
                   WF_MIN(end * WF_TILE, s->outer) - outer, along(v, cut), to, panel_bytes(v));
 }
@@ -167,7 +168,8 @@ static void multiply(const job *j, int64_t row, int64_t column, int64_t cut, con
     int64_t rows = WF_MIN(p->m - row, (int64_t)WF_TILE_BLOCK);
     int64_t columns = WF_MIN(p->n - column, (int64_t)WF_TILE_BLOCK);
     bool last = cut + 1 == j->v->cuts;
-    float *c = j->c + row * p->n + column;
+    int64_t at = row * p->n + column;
+    float *c = (float *)j->c + at; /* unless it is of bfloat16 */
     wf_tiles t = {.a = a,
                   .b = b,
                   .a_row = 64,
@@ -195,7 +197,10 @@ static void multiply(const job *j, int64_t row, int64_t column, int64_t cut, con
         begin_sums(&t, rows, columns, sums);
     }
     wf_tiles_multiply(&t);
-    if (last || !wait)
+    if (last && p->c_is_bf16)
+        wf_tiles_move_bf16(sums, rows, columns, j->v->relu, j->v->past, (uint16_t *)j->c + at,
+                           p->n);
+    else if (last || !wait)
         wf_tiles_move(sums, rows, columns, last && j->v->relu, last && j->v->past, c, p->n);
 }
 
@@ -243,10 +248,15 @@ static void parts(void *arg, int64_t begin, int64_t end)
     wf_tiles_end();
 }
 
-void wf_product_bf16_go(const wf_product_bf16 *v, const wf_run *run, const float *a, const float *b,
-                        const float *bias, float *c)
+void wf_product_bf16_go(const wf_product_bf16 *v, const wf_run *run, const void *a, const void *b,
+                        const float *bias, void *c)
 {
-    job j = {.v = v, .a = a, .b = b, .bias = bias, .c = c, .workspace = run->workspace};
+    job j = {.v = v,
+             .a = {a, v->p.a_is_bf16},
+             .b = {b, v->p.b_is_bf16},
+             .bias = bias,
+             .c = c,
+             .workspace = run->workspace};
     int64_t step = v->whole ? v->cuts : 1;
 
     for (; j.cut < v->cuts; j.cut += step) {
@@ -273,10 +283,10 @@ void wf_product_bf16_strided(const wf_strided_product *p, void *room)
     int64_t panel = strided_panel(p->k);
     char *a = room, *b = a + panels(p->m) * panel;
 
-    wf_tiles_pack((wf_strided){p->a, p->lda, 1}, p->trans_a ? WF_ACROSS_K : WF_ALONG_K, false, p->m,
-                  p->k, a, panel);
-    wf_tiles_pack((wf_strided){p->b, p->ldb, 1}, p->trans_b ? WF_ALONG_K : WF_ACROSS_K, true, p->n,
-                  p->k, b, panel);
+    wf_tiles_pack((wf_strided){{p->a, p->a_is_bf16}, p->lda, 1},
+                  p->trans_a ? WF_ACROSS_K : WF_ALONG_K, false, p->m, p->k, a, panel);
+    wf_tiles_pack((wf_strided){{p->b, p->b_is_bf16}, p->ldb, 1},
+                  p->trans_b ? WF_ALONG_K : WF_ACROSS_K, true, p->n, p->k, b, panel);
     for (int64_t j = 0; j < p->n; j += WF_TILE_BLOCK)
         for (int64_t i = 0; i < p->m; i += WF_TILE_BLOCK) {
             int64_t rows = WF_MIN(p->m - i, (int64_t)WF_TILE_BLOCK);

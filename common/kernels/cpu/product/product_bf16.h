@@ -18,13 +18,14 @@
 typedef struct wf_product_bf16 wf_product_bf16;
 
 /* For p of f32, alpha 1 and beta 0 or 1, on a processor with tiles; what p points to need not be
- * set. `bias`: a row vector is added, and then beta must be 0; `relu`: negative results are cut to
- * 0. Asks `prep` for its workspace. Errors: WF_NOMEM. */
+ * set. Factors may be of bfloat16, and with beta 0 the result. `bias`: a row vector is added, and
+ * then beta must be 0; `relu`: negative results are cut to 0. Asks `prep` for its workspace.
+ * Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_product_bf16_prepare(wf_prep *prep, const wf_product *p, bool bias,
                                               bool relu, wf_product_bf16 **out, wf_err *err);
 /* bias [n], when it was asked for. */
-void wf_product_bf16_go(const wf_product_bf16 *v, const wf_run *run, const float *a, const float *b,
-                        const float *bias, float *c);
+void wf_product_bf16_go(const wf_product_bf16 *v, const wf_run *run, const void *a, const void *b,
+                        const float *bias, void *c);
 
 /* The same on the calling thread alone, which stands between wf_tiles_begin and wf_tiles_end, of
  * matrices whose rows lie apart, beta 0 or 1, for kernels that split their work themselves. Both

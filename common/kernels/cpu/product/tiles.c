@@ -9,7 +9,7 @@
 #include <immintrin.h>
 #include <pthread.h>
 
-#define VECTORS __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
+#define VECTORS __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,bmi2")))
 #define MATRICES                                                                                   \
     __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
 
@@ -231,27 +231,54 @@ VECTORS static WF_INLINE __m512 load(__mmask16 there, const float *x, int64_t st
                                     _mm512_mullo_epi32(lanes, _mm512_set1_epi32((int)step)), x, 4);
 }
 
+/* The same of bfloat16. */
+VECTORS static WF_INLINE __m256i load_bf16(__mmask16 there, const uint16_t *x, int64_t step)
+{
+    uint16_t some[WF_TILE] = {0};
+
+    if (step == 1)
+        return _mm256_maskz_loadu_epi16(there, x);
+    if (step == 2) /* the lower halves of pairs */
+        return _mm512_cvtepi32_epi16(_mm512_maskz_loadu_epi16(_pdep_u32(there, 0x55555555), x));
+    for (int i = 0; i < WF_TILE; i++)
+        if (there >> i & 1)
+            some[i] = x[i * step];
+    return _mm256_loadu_si256((const void *)some);
+}
+
+/* Of two vectors that lie behind each other, values 0, 16, 1, 17 and so on. */
+VECTORS static WF_INLINE __m512i in_turn(__m512i both)
+{
+    static const uint16_t order[32] WF_ALIGNED(64) = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
+                                                      21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
+                                                      11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+
+    return _mm512_permutexvar_epi16(_mm512_load_si512(order), both);
+}
+
+/* Rounded values of two rows behind each other: at x, and `far` values from there. */
+VECTORS static WF_INLINE __m512i load_two(wf_factors x, int64_t far, int64_t step, __mmask16 low,
+                                          __mmask16 high)
+{
+    if (x.is_bf16) {
+        const uint16_t *from = x.x;
+
+        return _mm512_inserti64x4(_mm512_castsi256_si512(load_bf16(low, from, step)),
+                                  load_bf16(high, from + far, step), 1);
+    }
+    return (__m512i)_mm512_cvtne2ps_pbh(load(high, (const float *)x.x + far, step),
+                                        load(low, x.x, step));
+}
+
 /* Row i holds 32 values along k of outer i. */
 VECTORS static WF_INLINE void load_along(wf_strided s, int64_t step, int64_t outer, int64_t k,
                                          __m512i r[WF_TILE])
 {
     __mmask16 low = first(k), high = first(k - WF_TILE);
 
-    for (int i = 0; i < WF_TILE; i++, s.x += s.row)
-        r[i] = i < outer ? (__m512i)_mm512_cvtne2ps_pbh(load(high, s.x + WF_TILE * step, step),
-                                                        load(low, s.x, step))
+    for (int i = 0; i < WF_TILE; i++)
+        r[i] = i < outer ? load_two(wf_factors_at(s.x, i * s.row), WF_TILE * step, step, low, high)
                          : _mm512_setzero_si512();
-}
-
-/* Two vectors' values in turn. */
-VECTORS static WF_INLINE __m512i in_turn(__m512 even, __m512 odd)
-{
-    static const uint16_t order[32] WF_ALIGNED(64) = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
-                                                      21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
-                                                      11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-
-    return _mm512_permutexvar_epi16(_mm512_load_si512(order),
-                                    (__m512i)_mm512_cvtne2ps_pbh(odd, even));
 }
 
 /* Row i holds values 2 i and 2 i + 1 along k of 16 outer ones. */
@@ -260,9 +287,9 @@ VECTORS static WF_INLINE void load_across(wf_strided s, int64_t step, int64_t ou
 {
     __mmask16 all = first(outer);
 
-    for (int i = 0; i < WF_TILE; i++, s.x += 2 * s.row)
-        r[i] = in_turn(load(2 * i < k ? all : 0, s.x, step),
-                       load(2 * i + 1 < k ? all : 0, s.x + s.row, step));
+    for (int i = 0; i < WF_TILE; i++)
+        r[i] = in_turn(load_two(wf_factors_at(s.x, 2 * i * s.row), s.row, step, 2 * i < k ? all : 0,
+                                2 * i + 1 < k ? all : 0));
 }
 
 VECTORS static WF_INLINE void store_tile(const __m512i r[WF_TILE], char *to)
@@ -279,8 +306,8 @@ VECTORS static WF_INLINE void pack_along(wf_strided s, int64_t step, bool turns,
 
     for (int64_t o = 0; o < outer; o += WF_TILE, to += panel)
         for (int64_t i = 0; i < k; i += WF_TILE_K) {
-            load_along((wf_strided){s.x + o * s.row + i * step, s.row, step}, step, outer - o,
-                       k - i, r);
+            load_along((wf_strided){wf_factors_at(s.x, o * s.row + i * step), s.row, step}, step,
+                       outer - o, k - i, r);
             if (turns)
                 turn(r);
             store_tile(r, to + i / WF_TILE_K * WF_TILE_BYTES);
@@ -294,8 +321,8 @@ VECTORS static WF_INLINE void pack_across(wf_strided s, int64_t step, bool turns
 
     for (int64_t i = 0; i < k; i += WF_TILE_K, to += WF_TILE_BYTES)
         for (int64_t o = 0; o < outer; o += WF_TILE) {
-            load_across((wf_strided){s.x + i * s.row + o * step, s.row, step}, step, outer - o,
-                        k - i, r);
+            load_across((wf_strided){wf_factors_at(s.x, i * s.row + o * step), s.row, step}, step,
+                        outer - o, k - i, r);
             if (turns)
                 turn(r);
             store_tile(r, to + o / WF_TILE * panel);
@@ -305,33 +332,88 @@ VECTORS static WF_INLINE void pack_across(wf_strided s, int64_t step, bool turns
 VECTORS void wf_tiles_pack(wf_strided from, wf_along along, bool for_b, int64_t outer, int64_t k,
                            void *to, int64_t panel)
 {
-    if (along == WF_ALONG_K && from.step == 1)
-        pack_along(from, 1, for_b, outer, k, to, panel);
+    wf_strided narrow = {{from.x.x, true}, from.row, 1}, wide = {{from.x.x, false}, from.row, 1};
+
+    if (from.x.is_bf16 && along == WF_ALONG_K)
+        pack_along(narrow, 1, for_b, outer, k, to, panel);
+    else if (from.x.is_bf16)
+        pack_across(narrow, 1, !for_b, outer, k, to, panel);
+    else if (along == WF_ALONG_K && from.step == 1)
+        pack_along(wide, 1, for_b, outer, k, to, panel);
     else if (along == WF_ALONG_K)
-        pack_along(from, from.step, for_b, outer, k, to, panel);
+        pack_along(wide, from.step, for_b, outer, k, to, panel);
     else if (from.step == 1)
-        pack_across(from, 1, !for_b, outer, k, to, panel);
+        pack_across(wide, 1, !for_b, outer, k, to, panel);
     else
-        pack_across(from, from.step, !for_b, outer, k, to, panel);
+        pack_across(wide, from.step, !for_b, outer, k, to, panel);
 }
 
-VECTORS void wf_tiles_round(const float *x, int64_t step, int64_t n, uint16_t *to)
+/* Where the vector of value i of n begins, so that the last one is whole too, if there are as many
+ * values: a store of a part takes several times as long. Some are then written twice. */
+static WF_INLINE int64_t begin_of(int64_t i, int64_t n, int64_t width)
 {
-    for (int64_t i = 0; i < n; i += WF_TILE)
-        _mm256_mask_storeu_epi16(
-            to + i, first(n - i),
-            (__m256i)_mm512_cvtneps_pbh(load(first(n - i), x + i * step, step)));
+    return n - i >= width || n < width ? i : n - width;
 }
 
-VECTORS void wf_tiles_pair(const float *x, const float *second, int64_t step, int64_t n,
-                           uint16_t *to)
+/* A row that is rounded already. */
+VECTORS static void copy_row(const uint16_t *x, int64_t n, uint16_t *to)
 {
     for (int64_t i = 0; i < n; i += WF_TILE) {
-        __mmask16 there = first(n - i);
-        __m512 odd = second ? load(there, second + i * step, step) : _mm512_setzero_ps();
+        int64_t at = begin_of(i, n, WF_TILE);
+        __m256i some = _mm256_maskz_loadu_epi16(first(n - at), x + at);
 
-        _mm512_mask_storeu_epi32(to + 2 * i, there, in_turn(load(there, x + i * step, step), odd));
+        if (n >= WF_TILE)
+            _mm256_storeu_si256((void *)(to + at), some);
+        else
+            _mm256_mask_storeu_epi16(to + at, first(n), some);
     }
+}
+
+VECTORS void wf_tiles_round(wf_factors x, int64_t step, int64_t n, uint16_t *to)
+{
+    if (x.is_bf16 && step == 1) {
+        copy_row(x.x, n, to);
+        return;
+    }
+    for (int64_t i = 0; i < n; i += WF_TILE) {
+        int64_t begin = begin_of(i, n, WF_TILE);
+        __mmask16 there = first(n - begin);
+        const void *at = wf_factors_at(x, begin * step).x;
+        __m256i some = x.is_bf16 ? load_bf16(there, at, step)
+                                 : (__m256i)_mm512_cvtneps_pbh(load(there, at, step));
+
+        if (n >= WF_TILE)
+            _mm256_storeu_si256((void *)(to + begin), some);
+        else
+            _mm256_mask_storeu_epi16(to + begin, there, some);
+    }
+}
+
+VECTORS static WF_INLINE void pair(wf_factors x, int64_t second, bool has_second, int64_t step,
+                                   int64_t n, uint16_t *to)
+{
+    for (int64_t i = 0; i < n; i += WF_TILE) {
+        int64_t at = begin_of(i, n, WF_TILE);
+        __mmask16 there = first(n - at);
+        __m512i both = in_turn(
+            load_two(wf_factors_at(x, at * step), second, step, there, has_second ? there : 0));
+
+        if (n >= WF_TILE)
+            _mm512_storeu_si512(to + 2 * at, both);
+        else
+            _mm512_mask_storeu_epi32(to + 2 * at, there, both);
+    }
+}
+
+VECTORS void wf_tiles_pair(wf_factors x, int64_t second, bool has_second, int64_t step, int64_t n,
+                           uint16_t *to)
+{
+    if (x.is_bf16 && step == 1)
+        pair((wf_factors){x.x, true}, second, has_second, 1, n, to);
+    else if (x.is_bf16)
+        pair((wf_factors){x.x, true}, second, has_second, step, n, to);
+    else
+        pair((wf_factors){x.x, false}, second, has_second, step, n, to);
 }
 
 VECTORS void wf_tiles_turn(const void *rows, int64_t row, int64_t tiles, void *to)
@@ -346,8 +428,8 @@ VECTORS void wf_tiles_turn(const void *rows, int64_t row, int64_t tiles, void *t
     }
 }
 
-VECTORS void wf_tiles_stack(const float *x, int64_t second, int64_t step, int64_t n_first,
-                            int64_t n_second, int64_t pixels, void *to, int64_t slot)
+VECTORS static WF_INLINE void stack(wf_factors x, int64_t second, int64_t step, int64_t n_first,
+                                    int64_t n_second, int64_t pixels, void *to, int64_t slot)
 {
     __m512i r[WF_TILE];
 
@@ -355,12 +437,21 @@ VECTORS void wf_tiles_stack(const float *x, int64_t second, int64_t step, int64_
         __mmask16 there = first(pixels - p);
 
         for (int i = 0; i < WF_TILE; i++)
-            r[i] = in_turn(load(i < n_first ? there : 0, x + p + i * step, 1),
-                           load(i < n_second ? there : 0, x + second + p + i * step, 1));
+            r[i] = in_turn(load_two(wf_factors_at(x, p + i * step), second, 1,
+                                    i < n_first ? there : 0, i < n_second ? there : 0));
         turn(r);
         for (int i = 0; i < WF_TILE && p + i < pixels; i++)
             _mm512_storeu_si512((char *)to + (p + i) * slot, r[i]);
     }
+}
+
+VECTORS void wf_tiles_stack(wf_factors x, int64_t second, int64_t step, int64_t n_first,
+                            int64_t n_second, int64_t pixels, void *to, int64_t slot)
+{
+    if (x.is_bf16)
+        stack((wf_factors){x.x, true}, second, step, n_first, n_second, pixels, to, slot);
+    else
+        stack((wf_factors){x.x, false}, second, step, n_first, n_second, pixels, to, slot);
 }
 
 VECTORS void wf_tiles_unstack(const float *sums, int64_t row, int64_t pixels, int64_t images,
@@ -421,6 +512,28 @@ VECTORS void wf_tiles_move(const float *sums, int64_t rows, int64_t columns, boo
     }
 }
 
+VECTORS void wf_tiles_move_bf16(const float *sums, int64_t rows, int64_t columns, bool relu,
+                                bool past, uint16_t *c, int64_t c_row)
+{
+    bool whole = columns == WF_TILE_BLOCK && (uintptr_t)c % 64 == 0 && c_row % WF_TILE_BLOCK == 0;
+    __mmask32 there = (uint32_t)first(columns) | (uint32_t)first(columns - WF_TILE) << WF_TILE;
+
+    for (int64_t i = 0; i < rows; i++, sums += WF_TILE_BLOCK, c += c_row) {
+        __m512 left = _mm512_load_ps(sums), right = _mm512_load_ps(sums + WF_TILE);
+        __m512i both;
+
+        if (relu) { /* the second operand is what a NaN gives: it stays one */
+            left = _mm512_max_ps(_mm512_setzero_ps(), left);
+            right = _mm512_max_ps(_mm512_setzero_ps(), right);
+        }
+        both = (__m512i)_mm512_cvtne2ps_pbh(right, left);
+        if (past && whole)
+            _mm512_stream_si512((void *)c, both);
+        else
+            _mm512_mask_storeu_epi16(c, there, both);
+    }
+}
+
 #else
 
 bool wf_tiles_there(void)
@@ -454,15 +567,16 @@ void wf_tiles_pack(wf_strided from, wf_along along, bool for_b, int64_t outer, i
     wf_assert(wf_tiles_there());
 }
 
-void wf_tiles_round(const float *x, int64_t step, int64_t n, uint16_t *to)
+void wf_tiles_round(wf_factors x, int64_t step, int64_t n, uint16_t *to)
 {
     (void)x, (void)step, (void)n, (void)to;
     wf_assert(wf_tiles_there());
 }
 
-void wf_tiles_pair(const float *x, const float *second, int64_t step, int64_t n, uint16_t *to)
+void wf_tiles_pair(wf_factors x, int64_t second, bool has_second, int64_t step, int64_t n,
+                   uint16_t *to)
 {
-    (void)x, (void)second, (void)step, (void)n, (void)to;
+    (void)x, (void)second, (void)has_second, (void)step, (void)n, (void)to;
     wf_assert(wf_tiles_there());
 }
 
@@ -472,7 +586,7 @@ void wf_tiles_turn(const void *rows, int64_t row, int64_t tiles, void *to)
     wf_assert(wf_tiles_there());
 }
 
-void wf_tiles_stack(const float *x, int64_t second, int64_t step, int64_t n_first, int64_t n_second,
+void wf_tiles_stack(wf_factors x, int64_t second, int64_t step, int64_t n_first, int64_t n_second,
                     int64_t pixels, void *to, int64_t slot)
 {
     (void)x, (void)second, (void)step, (void)n_first, (void)n_second, (void)pixels, (void)to;
@@ -489,6 +603,13 @@ void wf_tiles_unstack(const float *sums, int64_t row, int64_t pixels, int64_t im
 
 void wf_tiles_move(const float *sums, int64_t rows, int64_t columns, bool relu, bool past, float *c,
                    int64_t c_row)
+{
+    (void)sums, (void)rows, (void)columns, (void)relu, (void)past, (void)c, (void)c_row;
+    wf_assert(wf_tiles_there());
+}
+
+void wf_tiles_move_bf16(const float *sums, int64_t rows, int64_t columns, bool relu, bool past,
+                        uint16_t *c, int64_t c_row)
 {
     (void)sums, (void)rows, (void)columns, (void)relu, (void)past, (void)c, (void)c_row;
     wf_assert(wf_tiles_there());

@@ -52,14 +52,29 @@ void wf_tiles_multiply(const wf_tiles *t);
  * are; whole lines are then not read before they are written. */
 void wf_tiles_move(const float *sums, int64_t rows, int64_t columns, bool relu, bool past, float *c,
                    int64_t c_row);
+/* The same, rounded to bfloat16. */
+void wf_tiles_move_bf16(const float *sums, int64_t rows, int64_t columns, bool relu, bool past,
+                        uint16_t *c, int64_t c_row);
 
 /* What lies along k in the rows of a matrix that is packed. */
 typedef enum wf_along { WF_ALONG_K, WF_ACROSS_K } wf_along;
 
-/* Where the values of a part of a matrix lie: floats from row to row, and from one value of a row
- * to the next. */
+/* Values that become factors: of float32, which are rounded, or of bfloat16 already. */
+typedef struct wf_factors {
+    const void *x;
+    bool is_bf16;
+} wf_factors;
+
+/* Those from value i on. */
+static inline wf_factors wf_factors_at(wf_factors f, int64_t i)
+{
+    return (wf_factors){(const char *)f.x + i * (f.is_bf16 ? 2 : 4), f.is_bf16};
+}
+
+/* Where the values of a part of a matrix lie: values from row to row, and from one value of a row
+ * to the next, which is 1 for bfloat16. */
 typedef struct wf_strided {
-    const float *x;
+    wf_factors x;
     int64_t row, step;
 } wf_strided;
 
@@ -69,17 +84,19 @@ typedef struct wf_strided {
 void wf_tiles_pack(wf_strided from, wf_along along, bool for_b, int64_t outer, int64_t k, void *to,
                    int64_t panel);
 
-/* Rounds n values of a row, `step` floats apart. */
-void wf_tiles_round(const float *x, int64_t step, int64_t n, uint16_t *to);
-/* Rounds n values of two rows into pairs; `second` NULL: of 0. */
-void wf_tiles_pair(const float *x, const float *second, int64_t step, int64_t n, uint16_t *to);
+/* Rounds n values of a row, `step` values apart. */
+void wf_tiles_round(wf_factors x, int64_t step, int64_t n, uint16_t *to);
+/* Rounds n values of two rows into pairs: the second row lies `second` values from x; without one,
+ * of 0. */
+void wf_tiles_pair(wf_factors x, int64_t second, bool has_second, int64_t step, int64_t n,
+                   uint16_t *to);
 /* Turns tiles of A, whose rows lie `row` bytes apart and are `tiles` tiles long, into tiles of B.
  */
 void wf_tiles_turn(const void *rows, int64_t row, int64_t tiles, void *to);
 /* Rounds and turns `pixels` columns of rows of pairs: row i < n_first is x + i step, its second
  * half x + second + i step for i < n_second. Pixel p's 16 pairs, those that are not there 0, go to
  * to + p slot (bytes). */
-void wf_tiles_stack(const float *x, int64_t second, int64_t step, int64_t n_first, int64_t n_second,
+void wf_tiles_stack(wf_factors x, int64_t second, int64_t step, int64_t n_first, int64_t n_second,
                     int64_t pixels, void *to, int64_t slot);
 /* Turns sums [pixels, 16], `row` floats from pixel to pixel, back: image i < images gets its
  * pixels, at most 16, plus shift at to + i step. */

@@ -12,6 +12,7 @@
 #include "common/kernels/cpu/reduce/reduce.h"
 #include "common/kernels/cpu/cpu.h"
 #include "common/kernels/cpu/vmath.h"
+#include "common/tensor/half.h"
 
 #include <math.h>
 #include <string.h>
@@ -30,7 +31,7 @@ typedef void fold_fn(const void *x, gathered *all, int64_t count, int64_t step, 
                      int64_t stride);
 
 /* join(s, v) takes one more element, merge(s, t) joins two that are gathered already. */
-#define FOLD(name, T, A, first, join, merge)                                                       \
+#define FOLD(name, T, A, as, first, join, merge)                                                   \
     static inline A name##_row(const T *x, A s, int64_t n)                                         \
     {                                                                                              \
         A lane[LANES];                                                                             \
@@ -41,14 +42,14 @@ typedef void fold_fn(const void *x, gathered *all, int64_t count, int64_t step, 
                 lane[k] = first;                                                                   \
             for (; i + LANES <= n; i += LANES)                                                     \
                 for (int k = 0; k < LANES; k++)                                                    \
-                    lane[k] = join(lane[k], (A)x[i + k]);                                          \
+                    lane[k] = join(lane[k], as(A, x[i + k]));                                      \
             for (int width = LANES / 2; width > 0; width /= 2)                                     \
                 for (int k = 0; k < width; k++)                                                    \
                     lane[k] = merge(lane[k], lane[k + width]);                                     \
             s = merge(s, lane[0]);                                                                 \
         }                                                                                          \
         for (; i < n; i++)                                                                         \
-            s = join(s, (A)x[i]);                                                                  \
+            s = join(s, as(A, x[i]));                                                              \
         return s;                                                                                  \
     }                                                                                              \
     WF_MULTIVERSION static void name##_rows(const T *x, A *all, int64_t count, int64_t step,       \
@@ -65,17 +66,17 @@ typedef void fold_fn(const void *x, gathered *all, int64_t count, int64_t step, 
         for (; i + 4 <= n; i += 4, x += 4 * stride) {                                              \
             WF_NO_OVERLAP                                                                          \
             for (int64_t o = 0; o < count; o++) {                                                  \
-                A s = join(all[o], (A)x[o]);                                                       \
+                A s = join(all[o], as(A, x[o]));                                                   \
                                                                                                    \
-                s = join(s, (A)x[o + stride]);                                                     \
-                s = join(s, (A)x[o + 2 * stride]);                                                 \
-                all[o] = join(s, (A)x[o + 3 * stride]);                                            \
+                s = join(s, as(A, x[o + stride]));                                                 \
+                s = join(s, as(A, x[o + 2 * stride]));                                             \
+                all[o] = join(s, as(A, x[o + 3 * stride]));                                        \
             }                                                                                      \
         }                                                                                          \
         for (; i < n; i++, x += stride) {                                                          \
             WF_NO_OVERLAP                                                                          \
             for (int64_t o = 0; o < count; o++)                                                    \
-                all[o] = join(all[o], (A)x[o]);                                                    \
+                all[o] = join(all[o], as(A, x[o]));                                                \
         }                                                                                          \
     }                                                                                              \
     static void name(const void *x, gathered *all, int64_t count, int64_t step, int64_t n,         \
@@ -90,6 +91,8 @@ typedef void fold_fn(const void *x, gathered *all, int64_t count, int64_t step, 
                 name##_rows((const T *)x + i * stride, (A *)all, count, step, 1);                  \
     }
 
+#define PLAIN(A, v) ((A)(v))
+#define OF_BF16(A, v) ((A)wf_bf16_to_f32_inline(v))
 #define PLUS(s, v) ((s) + (v))
 #define PLUS_SQUARE(s, v) ((s) + (v) * (v))
 #define PLUS_ABS(s, v) ((s) + ((v) < 0 ? -(v) : (v)))
@@ -106,25 +109,26 @@ typedef void fold_fn(const void *x, gathered *all, int64_t count, int64_t step, 
 #define INT_SMALLER(s, v) ((v) < (s) ? (v) : (s))
 
 #define FLOAT_FOLDS(type, T)                                                                       \
-    FOLD(sum_##type, T, double, 0, PLUS, PLUS)                                                     \
-    FOLD(squares_##type, T, double, 0, PLUS_SQUARE, PLUS)                                          \
-    FOLD(abs_##type, T, double, 0, PLUS_ABS, PLUS)                                                 \
-    FOLD(prod_##type, T, double, 1, TIMES, TIMES)                                                  \
-    FOLD(max_##type, T, double, -(double)INFINITY, LARGER, LARGER)                                 \
-    FOLD(min_##type, T, double, (double)INFINITY, SMALLER, SMALLER)
+    FOLD(sum_##type, T, double, PLAIN, 0, PLUS, PLUS)                                              \
+    FOLD(squares_##type, T, double, PLAIN, 0, PLUS_SQUARE, PLUS)                                   \
+    FOLD(abs_##type, T, double, PLAIN, 0, PLUS_ABS, PLUS)                                          \
+    FOLD(prod_##type, T, double, PLAIN, 1, TIMES, TIMES)                                           \
+    FOLD(max_##type, T, double, PLAIN, -(double)INFINITY, LARGER, LARGER)                          \
+    FOLD(min_##type, T, double, PLAIN, (double)INFINITY, SMALLER, SMALLER)
 #define INT_FOLDS(type, T)                                                                         \
-    FOLD(sum_##type, T, int64_t, 0, INT_PLUS, INT_PLUS)                                            \
-    FOLD(squares_##type, T, int64_t, 0, INT_PLUS_SQUARE, INT_PLUS)                                 \
-    FOLD(abs_##type, T, int64_t, 0, INT_PLUS_ABS, INT_PLUS)                                        \
-    FOLD(prod_##type, T, int64_t, 1, INT_TIMES, INT_TIMES)                                         \
-    FOLD(max_##type, T, int64_t, INT64_MIN, INT_LARGER, INT_LARGER)                                \
-    FOLD(min_##type, T, int64_t, INT64_MAX, INT_SMALLER, INT_SMALLER)
+    FOLD(sum_##type, T, int64_t, PLAIN, 0, INT_PLUS, INT_PLUS)                                     \
+    FOLD(squares_##type, T, int64_t, PLAIN, 0, INT_PLUS_SQUARE, INT_PLUS)                          \
+    FOLD(abs_##type, T, int64_t, PLAIN, 0, INT_PLUS_ABS, INT_PLUS)                                 \
+    FOLD(prod_##type, T, int64_t, PLAIN, 1, INT_TIMES, INT_TIMES)                                  \
+    FOLD(max_##type, T, int64_t, PLAIN, INT64_MIN, INT_LARGER, INT_LARGER)                         \
+    FOLD(min_##type, T, int64_t, PLAIN, INT64_MAX, INT_SMALLER, INT_SMALLER)
 FLOAT_FOLDS(f32, float)
 FLOAT_FOLDS(f64, double)
+FOLD(sum_bf16, uint16_t, double, OF_BF16, 0, PLUS, PLUS)
 INT_FOLDS(i32, int32_t)
 INT_FOLDS(i64, int64_t)
-FOLD(max_u8, uint8_t, int64_t, INT64_MIN, INT_LARGER, INT_LARGER)
-FOLD(min_u8, uint8_t, int64_t, INT64_MAX, INT_SMALLER, INT_SMALLER)
+FOLD(max_u8, uint8_t, int64_t, PLAIN, INT64_MIN, INT_LARGER, INT_LARGER)
+FOLD(min_u8, uint8_t, int64_t, PLAIN, INT64_MAX, INT_SMALLER, INT_SMALLER)
 
 typedef enum kind { SUM, SQUARES, ABS, PROD, MAX, MIN, N_KINDS } kind;
 
@@ -458,12 +462,13 @@ void wf_reduce_run(const wf_run *run, wf_reduction how, const wf_tensor *in, wf_
              .in = in->data,
              .out = out,
              .size = wf_dtype_size(in->dtype),
-             .dtype = in->dtype,
+             .dtype = in->dtype == WF_BF16 ? WF_F32 : in->dtype,
              .how = how,
              .kind = kind_of(how),
              .each = p->reduced.elems};
 
-    j.fold = fold_of(j.kind, in->dtype);
+    wf_assert(in->dtype != WF_BF16 || j.kind == SUM);
+    j.fold = in->dtype == WF_BF16 ? sum_bf16 : fold_of(j.kind, in->dtype);
     if (is_cut(p) && how != WF_REDUCE_LOG_SUM_EXP) {
         j.cuts = run->workspace;
         wf_pool_for(run->pool, PARTS, 1, cut_range, &j);

@@ -9,7 +9,7 @@ static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_te
 {
     uint32_t mask;
 
-    (void)out;
+    prep->widens = out[0]->dtype == WF_BF16;
     WF_TRY(wf_reduce_mask(prep->node, in[0], in[1], &mask, err));
     return wf_reduce_prepare(prep, in[0], mask, err);
 }
@@ -33,7 +33,7 @@ KERNEL(reduce_prod, WF_REDUCE_PROD)
 KERNEL(reduce_sum, WF_REDUCE_SUM)
 KERNEL(reduce_sum_square, WF_REDUCE_SUM_SQUARE)
 
-#define ROW(op, dtypes, fn) WF_ROW(op, dtypes, fn, .prepare = prepare)
+#define ROW(op, dtypes, fn, ...) WF_ROW(op, dtypes, fn, .prepare = prepare, __VA_ARGS__)
 #define TYPES_ORDERED (WF_TYPES_NUMBER | WF_TYPE(WF_U8) | WF_TYPE(WF_BOOL))
 
 const wf_kernel wf_kernels_reductions[] = {
@@ -42,10 +42,10 @@ const wf_kernel wf_kernels_reductions[] = {
     ROW("ReduceLogSum", WF_TYPES_NUMBER, reduce_log_sum),
     ROW("ReduceLogSumExp", WF_TYPES_NUMBER, reduce_log_sum_exp),
     ROW("ReduceMax", TYPES_ORDERED, reduce_max),
-    ROW("ReduceMean", WF_TYPES_NUMBER, reduce_mean),
+    ROW("ReduceMean", WF_TYPES_NUMBER, reduce_mean, .is_narrow = true),
     ROW("ReduceMin", TYPES_ORDERED, reduce_min),
     ROW("ReduceProd", WF_TYPES_NUMBER, reduce_prod),
-    ROW("ReduceSum", WF_TYPES_NUMBER, reduce_sum),
+    ROW("ReduceSum", WF_TYPES_NUMBER, reduce_sum, .is_narrow = true),
     ROW("ReduceSumSquare", WF_TYPES_NUMBER, reduce_sum_square),
     {0},
 };

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/narrow_kernels.c - kernels that take bfloat16 as it is, against those of float32: the
+ * same bits come out of operands that are exact in bfloat16, but for the rounding of results. */
+#include "common/base/rng.h"
+#include "common/exec/exec.h"
+#include "common/graph/narrow.h"
+#include "common/kernels/kernel.h"
+#include "common/tensor/dtype.h"
+#include "tests/unit/graph_test.h"
+#include "tests/unit/skip.h"
+
+#include <stdlib.h>
+
+enum { PORTS = 5, F32 = 0 };
+
+/* One node; rank 0 ends its operands. */
+typedef struct example {
+    const char *op;
+    uint32_t narrow_in, narrow_out; /* bit i: in bfloat16 */
+    uint32_t n_out;
+    struct {
+        uint32_t rank;
+        int64_t dims[4];
+        bool is_axes; /* a constant of int64, in dims */
+    } in[PORTS];
+    wf_attr attrs[4];
+    uint32_t n_attrs;
+} example;
+
+#define IN(...)                                                                                    \
+    {                                                                                              \
+        sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}, false                   \
+    }
+#define AXES(...)                                                                                  \
+    {                                                                                              \
+        sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}, true                    \
+    }
+
+static wf_value *axes(wf_graph *g, uint32_t n, const int64_t values[])
+{
+    wf_value *v = NULL;
+    wf_tensor *t = NULL;
+    wf_err err;
+
+    assert_ok(wf_tensor_new(WF_I64, 1, (int64_t[]){n}, &t, &err), err);
+    memcpy(t->data, values, n * sizeof *values);
+    assert_ok(wf_graph_add_constant(g, "axes", &t, &v, &err), err);
+    return v;
+}
+
+static wf_graph *graph_of(const example *x, bool is_narrow)
+{
+    wf_graph *g = new_graph();
+    wf_emit e = wf_emit_begin(g, "node", NULL);
+    wf_value *in[PORTS], *out[PORTS];
+    uint32_t n = 0;
+    wf_node *node;
+    wf_err err;
+
+    for (; n < PORTS && x->in[n].rank; n++) {
+        char name[8];
+
+        snprintf(name, sizeof name, "x%u", n);
+        in[n] = x->in[n].is_axes ? axes(g, x->in[n].rank, x->in[n].dims)
+                                 : input(g, name, x->in[n].rank, x->in[n].dims);
+    }
+    node = wf_emit_node(&e, x->op, n, in, x->n_attrs, x->attrs, x->n_out, out);
+    assert_non_null(node);
+    assert_ok(wf_emit_end(&e), err);
+    for (uint32_t i = 0; i < n; i++)
+        if (is_narrow && (x->narrow_in >> i & 1))
+            in[i]->dtype = WF_BF16;
+    if (is_narrow) {
+        assert_ok(wf_node_set_string(g, node, WF_NARROW, "bfloat16", &err), err);
+        assert_ok(wf_node_set_int(g, node, WF_NARROW_OUT, x->narrow_out, &err), err);
+    }
+    assert_ok(wf_infer(g, &err), err);
+    for (uint32_t i = 0; i < x->n_out; i++)
+        assert_ok(wf_graph_add_output(g, out[i], &err), err);
+    return g;
+}
+
+/* Numbers that bfloat16 says exactly, some of them 0. */
+static float number(uint64_t seed, uint64_t i)
+{
+    float x = 2 * wf_rng_f32((wf_rng_key){seed, 7}, i) - 1;
+
+    return wf_bf16_to_f32(wf_f32_to_bf16(wf_rng_below((wf_rng_key){seed, 8}, i, 9) ? x : 0));
+}
+
+static wf_plan *plan_of(const example *x, bool is_narrow, wf_pool *pool, void *fed[])
+{
+    wf_graph *g = graph_of(x, is_narrow);
+    wf_plan_options o = {.pool = pool, .bf16 = true};
+    wf_plan *p = NULL;
+    wf_err err;
+
+    assert_ok(wf_plan_new(g, &o, &p, &err), err);
+    for (uint32_t i = 0; i < wf_plan_n_inputs(p); i++) {
+        const wf_port *port = wf_plan_input(p, i);
+
+        fed[i] = malloc(port->bytes + 1);
+        assert_non_null(fed[i]);
+        for (int64_t k = 0; k < port->elems; k++)
+            if (port->dtype == WF_BF16)
+                ((uint16_t *)fed[i])[k] = wf_f32_to_bf16(number(i, (uint64_t)k));
+            else
+                ((float *)fed[i])[k] = number(i, (uint64_t)k);
+        wf_plan_bind_input(p, i, fed[i]);
+    }
+    assert_ok(wf_plan_run(p, &(wf_step_key){0}, NULL, NULL, &err), err);
+    wf_graph_free(&g);
+    return p;
+}
+
+static void drop(wf_plan **p, void *fed[])
+{
+    for (uint32_t i = 0; i < wf_plan_n_inputs(*p); i++)
+        free(fed[i]);
+    wf_plan_free(p);
+}
+
+static void compare(const example *x, wf_plan *narrow, wf_plan *wide)
+{
+    for (uint32_t i = 0; i < x->n_out; i++) {
+        const wf_port *port = wf_plan_output(narrow, i);
+        const void *got = wf_plan_output_data(narrow, i);
+        const float *want = wf_plan_output_data(wide, i);
+
+        assert_int_equal(port->dtype, x->narrow_out >> i & 1 ? WF_BF16 : WF_F32);
+        for (int64_t k = 0; k < port->elems; k++) {
+            bool same = port->dtype == WF_BF16
+                            ? ((const uint16_t *)got)[k] == wf_f32_to_bf16(want[k])
+                            : memcmp((const float *)got + k, want + k, sizeof *want) == 0;
+
+            if (!same)
+                fail_msg("%s, in %x: element %ld of output %u", x->op, x->narrow_in, (long)k, i);
+        }
+    }
+}
+
+/* In both forms, and with each operand wide as well. */
+static void check(example x)
+{
+    uint32_t in = x.narrow_in, out = x.narrow_out;
+
+    if (!wf_kernels_keep_narrow(&wf_cpu))
+        skip_file();
+    for (uint32_t threads = 1; threads <= 2; threads++)
+        for (uint32_t some = 0; some < 1u << PORTS; some++) {
+            void *fed[2][PORTS];
+            wf_plan *narrow, *wide;
+            wf_pool *pool = NULL;
+            wf_err err;
+
+            if ((some & ~in) || (some == 0 && !out))
+                continue;
+            x.narrow_in = some;
+            x.narrow_out = some == in || threads == 1 ? out : 0;
+            assert_ok(wf_pool_new(threads, &pool, &err), err);
+            narrow = plan_of(&x, true, pool, fed[0]);
+            wide = plan_of(&x, false, pool, fed[1]);
+            compare(&x, narrow, wide);
+            drop(&narrow, fed[0]);
+            drop(&wide, fed[1]);
+            wf_pool_free(&pool);
+        }
+}
+
+static wf_attr ints2(const char *name, int64_t a, int64_t b)
+{
+    static int64_t values[8][2];
+    static int at;
+
+    at = (at + 1) % 8;
+    values[at][0] = a;
+    values[at][1] = b;
+    return wf_attr_ints(name, 2, values[at]);
+}
+
+static wf_attr pads(int64_t n)
+{
+    static int64_t values[4][4];
+
+    for (int i = 0; i < 4; i++)
+        values[n][i] = n;
+    return wf_attr_ints("pads", 4, values[n]);
+}
+
+static void products(void **state)
+{
+    (void)state;
+    for (int a = 0; a < 2; a++)
+        for (int b = 0; b < 2; b++) {
+            example x = {"Gemm", 3, 1, 1, {IN(130, 700), IN(700, 70)}, .n_attrs = 2};
+
+            if (a)
+                x.in[0] = (__typeof__(x.in[0]))IN(700, 130);
+            if (b)
+                x.in[1] = (__typeof__(x.in[0]))IN(70, 700);
+            x.attrs[0] = wf_attr_int("transA", a);
+            x.attrs[1] = wf_attr_int("transB", b);
+            check(x);
+        }
+    check((example){"Gemm", 1, 1, 1, {IN(130, 129), IN(129, 70), IN(70)}});
+    /* Neither is rounded: too small, and one for each of a batch. */
+    check((example){"Gemm", 3, 1, 1, {IN(9, 5), IN(5, 7)}});
+    check((example){"MatMul", 3, 1, 1, {IN(3, 40, 30), IN(3, 30, 50)}});
+    check((example){"MatMul", 1, 1, 1, {IN(5, 40, 130), IN(130, 64)}});
+    check((example){"Linear",
+                    1,
+                    1,
+                    1,
+                    {IN(6, 40, 130), IN(96, 130), IN(96)},
+                    {wf_attr_int("transB", 1), wf_attr_string("activation", "Relu")},
+                    2});
+    /* More of the shared factor than is packed at once, in several cuts. */
+    check((example){"Gemm", 3, 1, 1, {IN(600, 1500), IN(1500, 640)}});
+}
+
+/* Forward and both ways back, of x [n, c, h, w] and weights [m, c, k, k]. */
+static void convolution(int64_t n, int64_t c, int64_t m, int64_t h, int64_t k, int64_t stride,
+                        int64_t pad)
+{
+    int64_t o = (h + 2 * pad - k) / stride + 1;
+    example x = {"Conv", 1, 1, 1, {IN(n, c, h, h), IN(m, c, k, k), IN(m)}};
+    example data = {"ConvDataGrad", 5, 1, 1, {IN(n, m, o, o), IN(m, c, k, k), IN(n, c, h, h)}};
+    example weights = {"ConvWeightGrad", 3, 0, 1, {IN(n, m, o, o), IN(n, c, h, h), IN(m, c, k, k)}};
+    example *const all[] = {&x, &data, &weights};
+
+    for (int i = 0; i < 3; i++) {
+        all[i]->attrs[0] = pads(pad);
+        all[i]->attrs[1] = ints2("strides", stride, stride);
+        all[i]->n_attrs = 2;
+        check(*all[i]);
+    }
+}
+
+static void convolutions(void **state)
+{
+    (void)state;
+    convolution(3, 20, 18, 19, 3, 1, 1); /* tiles */
+    convolution(2, 16, 33, 17, 3, 2, 1); /* two phases of each row */
+    convolution(2, 17, 16, 20, 5, 3, 2); /* three */
+    convolution(3, 3, 16, 18, 3, 1, 1);  /* folded */
+    convolution(66, 16, 20, 4, 3, 1, 1); /* stacks */
+    convolution(2, 2, 3, 9, 3, 1, 0);    /* not rounded */
+}
+
+static void attention(void **state)
+{
+    (void)state;
+    check(
+        (example){"DotAttention", 7, 1, 1, {IN(2, 3, 70, 32), IN(2, 3, 80, 32), IN(2, 3, 80, 24)}});
+    check((example){"DotAttention",
+                    7,
+                    1,
+                    1,
+                    {IN(2, 70, 32), IN(2, 32, 80), IN(2, 80, 24)},
+                    {wf_attr_int("transK", 1)},
+                    1});
+    for (uint32_t out = 0; out < 8; out++)
+        check((example){"DotAttentionGrad",
+                        out == 7 ? 15 : 1,
+                        out,
+                        3,
+                        {IN(2, 70, 24), IN(2, 70, 32), IN(2, 80, 32), IN(2, 80, 24)}});
+}
+
+static void elementwise(void **state)
+{
+    static const char *const unary[] = {"Relu", "Sigmoid", "Tanh", "Gelu", "Elu", "Softplus"};
+    static const char *const binary[] = {"Add",      "Sub",         "Mul",     "Div",
+                                         "ReluGrad", "SigmoidGrad", "GeluGrad"};
+    const char *steps[] = {"Add", "Relu", "Mul"};
+    wf_attr chain[2] = {{.name = "steps", .kind = WF_ATTR_STRINGS, .n = 3, .strings = steps},
+                        wf_attr_ints("args", 6, (int64_t[]){0, 1, 3, -1, 4, 2})};
+
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(unary); i++)
+        check((example){unary[i], 1, 1, 1, {IN(3, 2500)}});
+    for (size_t i = 0; i < WF_COUNT(binary); i++)
+        check((example){binary[i], 3, 1, 1, {IN(3, 2500), IN(3, 2500)}});
+    check((example){"Add", 3, 1, 1, {IN(3, 1, 700), IN(4, 1)}});
+    check((example){"Mul", 3, 1, 1, {IN(1, 1), IN(4, 1500)}});
+    check(
+        (example){"Chain", 7, 1, 1, {IN(5, 1700), IN(1, 1700), IN(1, 1)}, {chain[0], chain[1]}, 2});
+}
+
+static void norms_and_sums(void **state)
+{
+    (void)state;
+    check((example){"LayerNormalization", 3, 1, 1, {IN(9, 1500), IN(1500), IN(1500)}});
+    check((example){"LayerNormalization", 0, 1, 1, {IN(9, 1500), IN(1500), IN(1500)}});
+    check((example){"LayerNormalizationGrad", 1, 1, 3, {IN(9, 1500), IN(9, 1500), IN(1500)}});
+    check((example){"BatchNormalizationTrain", 0, 1, 3, {IN(3, 5, 40, 40), IN(5), IN(5)}});
+    check((example){"BatchNormalizationGrad",
+                    1,
+                    1,
+                    3,
+                    {IN(3, 5, 40, 40), IN(3, 5, 40, 40), IN(5), IN(5), IN(5)}});
+    check((example){"ReduceSum", 1, 1, 1, {IN(70, 3, 50), AXES(0)}});
+    check((example){"ReduceSum", 1, 0, 1, {IN(70, 3, 50), AXES(2)}});
+    check((example){"ReduceMean", 1, 0, 1, {IN(7, 30, 50), AXES(0, 2)}});
+}
+
+static void poolings(void **state)
+{
+    (void)state;
+    for (int64_t k = 2; k < 4; k++) {
+        int64_t o = (17 - k) / 2 + 1;
+        example x = {"MaxPool", 1, 1, 1, {IN(3, 4, 17, 17)}, .n_attrs = 2};
+        example back = {"MaxPoolGrad", 7, 1, 1, {IN(3, 4, o, o), IN(3, 4, 17, 17), IN(3, 4, o, o)},
+                        .n_attrs = 2};
+
+        x.attrs[0] = back.attrs[0] = ints2("kernel_shape", k, k);
+        x.attrs[1] = back.attrs[1] = ints2("strides", 2, 2);
+        check(x);
+        check(back);
+    }
+    check((example){"GlobalMaxPool", 1, 1, 1, {IN(3, 4, 9, 9)}});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products),       cmocka_unit_test(convolutions),
+        cmocka_unit_test(attention),      cmocka_unit_test(elementwise),
+        cmocka_unit_test(norms_and_sums), cmocka_unit_test(poolings),
+    };
+
+    return exit_code(cmocka_run_group_tests(tests, NULL, NULL));
+}
