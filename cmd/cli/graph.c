@@ -10,6 +10,8 @@
 #include "common/compile/compile.h"
 #include "common/data/data.h"
 #include "common/exec/exec.h"
+#include "common/graph/narrow.h"
+#include "common/graph/op.h"
 #include "common/kernels/kernel.h"
 #include "common/onnx/onnx.h"
 
@@ -20,7 +22,7 @@
 typedef struct request {
     const char *source, *after, *file, *mode, *n_ps, *limit, *device;
     size_t limit_bytes;
-    bool memory, passes;
+    bool memory, passes, values;
     wf_job_conf *job; /* NULL: the source is an ONNX file */
     bool on_worker;   /* its variables are in the worker */
     wf_model model;
@@ -157,6 +159,51 @@ static void print_totals(const wf_compiled *c)
     printf("\n");
 }
 
+/* What nodes make, without variables. */
+static bool is_between(const wf_value *v)
+{
+    return v->producer && !v->known && v->producer->n_in > 0;
+}
+
+/* How many values are kept in fewer bits than they are computed in; nothing where none is. */
+static void print_narrow(const wf_graph *g)
+{
+    size_t narrow = 0, all = 0;
+    wf_dtype dtype = WF_NONE;
+
+    for (size_t i = 0; i < g->n_nodes; i++)
+        if (wf_node_narrow(g->nodes[i]) != WF_NONE)
+            dtype = wf_node_narrow(g->nodes[i]);
+    if (dtype == WF_NONE)
+        return;
+    for (size_t i = 0; i < g->n_values; i++) {
+        all += is_between(g->values[i]);
+        narrow += is_between(g->values[i]) && g->values[i]->dtype == dtype;
+    }
+    wf_term_print(stdout, "kept in %s: %zu of %zu values between nodes (--values lists them)\n",
+                  wf_dtype_name(dtype), narrow, all);
+}
+
+static wf_status print_values(const wf_graph *g, wf_err *err)
+{
+    static const char *const head[] = {"VALUE", "MADE BY", "TYPE"};
+    wf_rows rows = {0};
+
+    wf_rows_add(&rows, head, WF_COUNT(head));
+    for (size_t i = 0; i < g->n_values; i++) {
+        const wf_value *v = g->values[i];
+        char text[160];
+
+        if (is_between(v))
+            wf_rows_add(&rows,
+                        (const char *[]){v->name, v->producer->op->name,
+                                         wf_value_str(v, text, sizeof text)},
+                        WF_COUNT(head));
+    }
+    printf("\n");
+    return wf_rows_print(&rows, stdout, err);
+}
+
 static wf_status print_summary(const request *r, const wf_compiled *c, wf_err *err)
 {
     bool has_loss = r->spec.mode == WF_COMPILE_TRAIN;
@@ -168,10 +215,11 @@ static wf_status print_summary(const request *r, const wf_compiled *c, wf_err *e
     for (size_t i = 0; i < c->n_warnings; i++)
         wf_term_print(stdout, "warning: %s\n", c->warnings[i]);
     print_ports(c->graph);
+    print_narrow(c->graph);
     WF_TRY(print_variables(c, has_loss, err));
     print_totals(c);
     print_ps(c, r->spec.n_ps);
-    return WF_OK;
+    return r->values ? print_values(c->graph, err) : WF_OK;
 }
 
 /* The passes in their order, what holds after each, and how many nodes it leaves. */
@@ -239,7 +287,8 @@ static wf_status plan_for(const request *r, const wf_compiled *c, kept *on_devic
 {
     const wf_graph *g = c->graph;
     wf_plan_shape shapes[WF_DATA_MAX_FIELDS];
-    wf_plan_options options = {.shapes = shapes, .measure_only = true};
+    wf_plan_options options = {
+        .shapes = shapes, .bf16 = r->job && r->job->bf16, .measure_only = true};
 
     options.limit_bytes = r->limit_bytes ? r->limit_bytes
                           : r->job       ? SIZE_MAX / 2
@@ -366,15 +415,12 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     request r = {.mode = "train"};
     wf_compiled *c = NULL;
     wf_words words;
-    const wf_flag flags[] = {{"after", 0, .value = &r.after},
-                             {"output", 'o', .value = &r.file},
-                             {"mode", 0, .value = &r.mode},
-                             {"ps", 0, .value = &r.n_ps},
-                             {"memory", 0, .set = &r.memory},
-                             {"passes", 0, .set = &r.passes},
-                             {"memory-limit", 0, .value = &r.limit},
-                             {"device", 0, .value = &r.device},
-                             {0}};
+    const wf_flag flags[] = {
+        {"after", 0, .value = &r.after},   {"output", 'o', .value = &r.file},
+        {"mode", 0, .value = &r.mode},     {"ps", 0, .value = &r.n_ps},
+        {"memory", 0, .set = &r.memory},   {"passes", 0, .set = &r.passes},
+        {"values", 0, .set = &r.values},   {"memory-limit", 0, .value = &r.limit},
+        {"device", 0, .value = &r.device}, {0}};
     wf_status rc;
 
     WF_TRY(wf_args(flags, argc, argv, 1, 1, &words, err));
@@ -407,7 +453,8 @@ const wf_cmd wf_cmd_graph = {
     .name = "graph",
     .help = "show a model at any stage of its compilation",
     .usage =
-        "weft graph JOB.yaml|MODEL.onnx [--memory] [--passes] [--after PASS] [-o FILE.onnx]\n"
+        "weft graph JOB.yaml|MODEL.onnx [--memory] [--passes] [--values]\n"
+        "           [--after PASS] [-o FILE.onnx]\n"
         "\n"
         "Shows the model of a job or an ONNX file: opset and exporter, what the exporter changed,\n"
         "inputs and outputs, the variables and where they are stored. With -o it writes the graph\n"
@@ -421,6 +468,7 @@ const wf_cmd wf_cmd_graph = {
         "  --memory-limit SIZE  the most memory that a step may need, like 4GiB (default for an\n"
         "                 ONNX file: 1 GiB plus 1024 times its size)\n"
         "  --passes       also list the passes of the compiler, with the node count after each\n"
+        "  --values       also list what the nodes make, with types and shapes\n"
         "  --after PASS   show the graph after this pass\n"
         "  -o FILE.onnx   write the graph instead of the summary\n"
         "  --mode MODE    the graph of a job to show: train (default), eval or infer\n"

@@ -27,6 +27,8 @@ static const wf_pass passes[] = {
     {"simplify", "nodes that do nothing gone", wf_pass_simplify},
     {"cse", "equal nodes computed once", wf_pass_cse},
     {"fuse", "products with what follows them, chains of elementwise operations", wf_pass_fuse},
+    {"precision", "values kept in bfloat16 between nodes, by a job that computes in it",
+     wf_pass_precision},
     {"frozen", "frozen variables and large constants pulled once from parameter servers",
      wf_pass_frozen},
     {"place", "variables cut into slices, each with its ps", wf_pass_place},
@@ -62,7 +64,8 @@ static wf_status last_pass(const char *name, size_t *n, wf_err *err)
     return wf_fail(err, WF_USAGE,
                    "there are import, weights, loss, mode, recognise, tables, differentiate, "
                    "update, strategy, "
-                   "prune, infer, fold, simplify, cse, fuse, frozen, place, partition, schedule",
+                   "prune, infer, fold, simplify, cse, fuse, precision, frozen, place, partition, "
+                   "schedule",
                    "there is no pass \"%s\"%s%s%s", name, near ? "; did you mean \"" : "",
                    near ? near : "", near ? "\"?" : "");
 }

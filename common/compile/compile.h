@@ -157,6 +157,7 @@ typedef struct wf_compile_spec {
     bool whole_variables;   /* one slice each: the optimizer's rule takes norms over variables */
     bool accumulates;       /* a step adds up the gradients of several batches */
     bool is_portable;       /* ONNX's own operations alone, for others to run: nothing is fused */
+    wf_dtype narrow;        /* TRAIN, EVAL: WF_BF16, for jobs that compute in it; or WF_NONE */
     const char *stop_after; /* a pass's name: the graph as it is then; NULL: all passes */
 
     /* Where errors of loss, metrics, freeze and weights lie; NULL: they came from no file. */

@@ -202,6 +202,7 @@ WF_MUST_USE wf_status wf_pass_fold(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_simplify(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_cse(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_fuse(wf_unit *u, wf_err *err);
+WF_MUST_USE wf_status wf_pass_precision(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_frozen(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_place(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_partition(wf_unit *u, wf_err *err);
