@@ -93,6 +93,7 @@ wf_status wf_widened_prepare(wf_prep *prep, const wf_device_rows *rows, const wf
         if (s->as_they_are)
             return WF_OK;
         release(s);
+        s->release = NULL;
     }
     WF_TRY(lay_out(prep->node->n_in, in, wide_in, ins, s->in, &bytes, err));
     WF_TRY(lay_out(prep->node->n_out, out, wide_out, outs, s->out, &bytes, err));
