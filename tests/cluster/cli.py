@@ -137,6 +137,19 @@ def check_stages(folder):
     weft("graph", str(folder / "job.yaml"), "--after", "prun", code=2, says="prune")
 
 
+def check_narrow(folder):
+    """Types of what nodes make, in a job that computes in bfloat16 and in one that does not."""
+    layers = re.sub(r"units: \d+", "units: 512", JOB).replace("batch: 2", "batch: 64")
+    layers = layers.replace("  layers:\n", "  layers:\n    - dense: {units: 512}\n")
+    (folder / "wide.yaml").write_text(layers)
+    (folder / "narrow.yaml").write_text(layers + "compute: bfloat16\n")
+    said = weft("graph", str(folder / "narrow.yaml"), "--after", "precision", "--values",
+                says=r"kept in bfloat16: \d+ of \d+ values between nodes \(--values lists them\)")
+    assert re.search(r"^\S+ +(Linear|Gemm) +bfloat16\[batch, 512\]$", said, re.M), said
+    said = weft("graph", str(folder / "wide.yaml"), "--after", "precision", "--values")
+    assert "bfloat16" not in said and re.search(r"^\S+ +(Linear|Gemm) +float32\[batch, 512\]$", said, re.M), said
+
+
 def check_source(folder):
     """A model's file by itself: what it is, and weights that no loss has judged yet."""
     file = str(folder / "import.onnx")  # a stage of check_stages
@@ -308,6 +321,7 @@ def main():
         check_doctor(folder)
         check_bad_files(folder)
         check_stages(folder)
+        check_narrow(folder)
         check_source(folder)
         check_checkpoints(folder)
         whole = check_values(folder)
