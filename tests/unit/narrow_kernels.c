@@ -240,7 +240,7 @@ static void convolutions(void **state)
 {
     (void)state;
     convolution(3, 20, 18, 19, 3, 1, 1); /* tiles */
-    convolution(2, 16, 33, 17, 3, 2, 1); /* two phases of each row */
+    convolution(2, 16, 33, 37, 3, 2, 1); /* two phases of each row */
     convolution(2, 17, 16, 20, 5, 3, 2); /* three */
     convolution(3, 3, 16, 18, 3, 1, 1);  /* folded */
     convolution(66, 16, 20, 4, 3, 1, 1); /* stacks */
