@@ -8,6 +8,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <pthread.h>
+#include <string.h>
 
 #define VECTORS __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,bmi2")))
 #define MATRICES                                                                                   \
@@ -141,9 +142,11 @@ VECTORS static WF_INLINE void add_step(__m512 sums[GROUP][2], const char *a, int
         if (two)
             second = (__m512bh)_mm512_loadu_si512(b + b_next);
         for (int r = 0; r < GROUP; r++) {
-            __m512bh pair = (__m512bh)_mm512_set1_epi32(
-                *(const int *)(const void *)(a + r * a_row + p * (int64_t)sizeof(int)));
+            __m512bh pair;
+            int bits; /* rows of a plane begin at any of its elements */
 
+            memcpy(&bits, a + r * a_row + p * (int64_t)sizeof bits, sizeof bits);
+            pair = (__m512bh)_mm512_set1_epi32(bits);
             sums[r][0] = _mm512_dpbf16_ps(sums[r][0], pair, first);
             if (two)
                 sums[r][1] = _mm512_dpbf16_ps(sums[r][1], pair, second);
