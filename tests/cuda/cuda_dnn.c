@@ -237,6 +237,39 @@ static void the_fastest_engine_is_taken_and_kept(void **state)
     assert_true(raced > 16 && faster > 8 && kept > raced / 2);
 }
 
+/* The workspace of a way for a plan that is made so, with the random numbers of a seed. */
+static size_t workspace_by(const wf_dnn_conv *c, uint64_t seed, bool untimed, bool takes_any)
+{
+    wf_prep prep = {.device = &gpu->base, .untimed = untimed, .takes_any = takes_any};
+    const wf_dnn_asked asked = wf_dnn_ask_conv(c);
+    wf_dnn_way *w = NULL;
+
+    cuda_host_seed(seed);
+    assert_ok(wf_dnn_way_new(&prep, &asked, &w, &err), err);
+    wf_dnn_way_free(w);
+    return prep.workspace_bytes;
+}
+
+/* A plan that is measured says what it may take when it is run, whichever engine is the fastest. */
+static void a_measured_plan_has_room_for_any(void **state)
+{
+    int more = 0;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        wf_dnn_conv c = a_case();
+        size_t first, any, timed;
+
+        c.batch = 100 + (int64_t)seed;
+        first = workspace_by(&c, seed, true, false);
+        any = workspace_by(&c, seed, true, true);
+        timed = workspace_by(&c, seed, false, false);
+        assert_true(any >= first && any >= timed);
+        more += any > first;
+    }
+    assert_true(more > 0);
+}
+
 /* ---- where it does not compute ---- */
 
 static void a_host_may_have_none(void **state)
@@ -568,6 +601,7 @@ int main(void)
         TEST(equal_layers_ask_once),
         TEST(choices_that_nothing_uses_are_dropped),
         TEST(engines_keep_what_weft_promises),
+        TEST(a_measured_plan_has_room_for_any),
         TEST(the_fastest_engine_is_taken_and_kept),
         TEST(a_host_may_have_none),
         TEST(a_refusal_is_remembered),

@@ -485,7 +485,7 @@ static int finish_plan(wf_cuda_descriptor *d)
     if (config->engine == HUNGRY && host_random(4) == 0)
         d->workspace = TOO_MUCH;
     else if (config->engine != PLAIN)
-        d->workspace = WORKSPACE;
+        d->workspace = config->engine == HUNGRY ? 2 * WORKSPACE : WORKSPACE;
     return 0;
 }
 

@@ -17,12 +17,16 @@
  * more are dropped beyond that. */
 enum { MOST_CHOICES = 256 };
 
+/* What a case gets: the fastest of some engines; the one that the heuristics name first; that one
+ * with workspace for any of some, for a plan that is measured and will be timed when it is run. */
+typedef enum taking { FASTEST, FIRST, FIRST_WITH_ROOM } taking;
+
 typedef struct choice choice;
 struct choice {
     choice *next;
     unsigned char of[WF_DNN_CASE_BYTES]; /* the case */
     size_t bytes;
-    bool untimed; /* the first of the heuristics */
+    taking taking;
     wf_dnn_graph graph;
     wf_dnn_plan plan; /* without one: cuDNN does not compute the case */
     unsigned users;
@@ -105,17 +109,16 @@ static bool has_handle(wf_dnn *d)
     if (!atomic_flag_test_and_set(&is_said))
         WF_LOG_WARN("cuda.no_cudnn",
                     "device=%s error=%d why=\"%s\" instead=\"weft's own kernels, "
-                    "which are slower, compute convolutions\"",
+                    "which are slower, compute convolutions and attention\"",
                     d->gpu->name, error, d->gpu->calls->error_string(error));
     return false;
 }
 
-static choice *find(const wf_dnn *d, const wf_dnn_asked *a, bool untimed)
+static choice *find(const wf_dnn *d, const wf_dnn_asked *a, taking how)
 {
     choice *c = d->choices;
 
-    while (c &&
-           (c->bytes != a->bytes || memcmp(c->of, a->of, a->bytes) != 0 || c->untimed != untimed))
+    while (c && (c->bytes != a->bytes || memcmp(c->of, a->of, a->bytes) != 0 || c->taking != how))
         c = c->next;
     return c;
 }
@@ -210,8 +213,8 @@ static unsigned pick(choosing *c, const wf_tune_case *of)
     return picked;
 }
 
-/* The engine that a file names, the fastest of some, or, untimed, the first. Gives the error of a
- * call, or 0. */
+/* The engine that a file names, or what is taken of those that the heuristics name. Gives the error
+ * of a call, or 0. */
 static int choose_engine(wf_dnn *d, const wf_dnn_asked *a, choice *c)
 {
     wf_tuned *tuned = d->gpu->tuned;
@@ -221,9 +224,10 @@ static int choose_engine(wf_dnn *d, const wf_dnn_asked *a, choice *c)
     choosing from = {.d = d, .graph = &c->graph};
     wf_tune_name name;
     unsigned picked = 0;
+    size_t room = 0;
     int error;
 
-    if (!c->untimed && wf_tune_find(tuned, &of, &name)) {
+    if (c->taking == FASTEST && wf_tune_find(tuned, &of, &name)) {
         wish = (wf_dnn_wish){1, true, &name};
         error = wf_dnn_choose(calls, d->handle, &c->graph, a->rounding, &wish, &c->plan, &from.n);
         if (from.n > 0) {
@@ -231,21 +235,25 @@ static int choose_engine(wf_dnn *d, const wf_dnn_asked *a, choice *c)
             return 0;
         }
     }
-    wish = (wf_dnn_wish){.most = 1};
-    if (!c->untimed && wf_tune_can(tuned))
+    wish = (wf_dnn_wish){.most = c->taking == FIRST_WITH_ROOM ? WF_TUNE_MOST : 1};
+    if (c->taking == FASTEST && wf_tune_can(tuned))
         wish = (wf_dnn_wish){.most = WF_TUNE_MOST, .named = true};
     error = wf_dnn_choose(calls, d->handle, &c->graph, a->rounding, &wish, from.plans, &from.n);
-    if (from.n > 1)
+    if (from.n > 1 && c->taking == FASTEST)
         picked = pick(&from, &of);
-    for (unsigned i = 0; i < from.n; i++)
+    for (unsigned i = 0; i < from.n; i++) {
+        room = WF_MAX(room, from.plans[i].workspace);
         if (i == picked)
             c->plan = from.plans[i];
         else
             wf_dnn_plan_free(&from.plans[i]);
+    }
+    if (c->taking == FIRST_WITH_ROOM)
+        c->plan.workspace = room;
     return error;
 }
 
-static choice *choose(wf_dnn *d, const wf_dnn_asked *a, bool untimed)
+static choice *choose(wf_dnn *d, const wf_dnn_asked *a, taking how)
 {
     const wf_cuda_calls *calls = d->gpu->calls;
     choice *c = calloc(1, sizeof *c);
@@ -256,13 +264,13 @@ static choice *choose(wf_dnn *d, const wf_dnn_asked *a, bool untimed)
     wf_assert(a->bytes <= sizeof c->of);
     memcpy(c->of, a->of, a->bytes);
     c->bytes = a->bytes;
-    c->untimed = untimed;
+    c->taking = how;
     error = a->build(calls, d->handle, a->of, &c->graph);
     NEXT(error, choose_engine(d, a, c));
     if (is_failure(error))
         WF_LOG_WARN("cuda.cudnn_failed",
-                    "device=%s error=%d why=\"%s\" instead=\"weft's own "
-                    "kernel computes the convolution\"",
+                    "device=%s error=%d why=\"%s\" instead=\"a kernel of "
+                    "weft's own computes what was asked for\"",
                     d->gpu->name, error, calls->error_string(error));
     if (!c->plan.plan)
         wf_dnn_graph_free(&c->graph);
@@ -276,7 +284,7 @@ static choice *choose(wf_dnn *d, const wf_dnn_asked *a, bool untimed)
 
 /* The choice for a case, one user more; NULL: cuDNN does not compute it, or, with an error, there
  * is no memory. */
-static wf_status take_choice(wf_dnn *d, const wf_dnn_asked *a, bool untimed, choice **out,
+static wf_status take_choice(wf_dnn *d, const wf_dnn_asked *a, taking how, choice **out,
                              wf_err *err)
 {
     choice *c;
@@ -284,9 +292,9 @@ static wf_status take_choice(wf_dnn *d, const wf_dnn_asked *a, bool untimed, cho
     *out = NULL;
     if (!has_handle(d))
         return WF_OK;
-    c = find(d, a, untimed);
+    c = find(d, a, how);
     if (!c)
-        c = choose(d, a, untimed);
+        c = choose(d, a, how);
     if (!c)
         return wf_fail_nomem(err, sizeof *c);
     if (c->plan.plan) {
@@ -297,6 +305,13 @@ static wf_status take_choice(wf_dnn *d, const wf_dnn_asked *a, bool untimed, cho
 }
 
 /* ---- ways ---- */
+
+static taking taken_by(const wf_prep *prep)
+{
+    if (!prep->untimed)
+        return FASTEST;
+    return prep->takes_any ? FIRST_WITH_ROOM : FIRST;
+}
 
 wf_status wf_dnn_way_new(wf_prep *prep, const wf_dnn_asked *a, wf_dnn_way **out, wf_err *err)
 {
@@ -310,7 +325,7 @@ wf_status wf_dnn_way_new(wf_prep *prep, const wf_dnn_asked *a, wf_dnn_way **out,
         return wf_fail_nomem(err, sizeof *w);
     w->dnn = g->dnn;
     pthread_mutex_lock(&w->dnn->lock);
-    rc = error == 0 ? take_choice(w->dnn, a, prep->untimed, &w->chosen, err)
+    rc = error == 0 ? take_choice(w->dnn, a, taken_by(prep), &w->chosen, err)
                     : wf_cuda_fail(g, error, err);
     pthread_mutex_unlock(&w->dnn->lock);
     if (!w->chosen) {
