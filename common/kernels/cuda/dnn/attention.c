@@ -268,5 +268,5 @@ static int build(const wf_cuda_calls *calls, wf_cuda_dnn *dnn, const void *of, w
 /* Its factors are of 16 bits already: no engine rounds float32. */
 wf_dnn_asked wf_dnn_ask_attention(const wf_dnn_attention *a)
 {
-    return (wf_dnn_asked){.of = a, .bytes = sizeof *a, .build = build};
+    return (wf_dnn_asked){.kind = "cuDNN attention", .of = a, .bytes = sizeof *a, .build = build};
 }

@@ -208,7 +208,8 @@ static int build(const wf_cuda_calls *calls, wf_cuda_dnn *dnn, const void *of, w
 
 wf_dnn_asked wf_dnn_ask_conv(const wf_dnn_conv *c)
 {
-    return (wf_dnn_asked){.of = c,
+    return (wf_dnn_asked){.kind = "cuDNN convolution",
+                          .of = c,
                           .bytes = sizeof *c,
                           .build = build,
                           .rounding = {c->dtype == WF_F32, c->bf16 != 0, c->tf32 != 0}};

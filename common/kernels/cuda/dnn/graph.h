@@ -45,10 +45,12 @@ typedef struct wf_dnn_rounding {
 
 enum { WF_DNN_CASE_BYTES = 384 };
 
-/* What is asked for. Cases that are equal in their bytes have equal graphs, and one choice. */
+/* What is asked for. Cases of one kind that are equal in their bytes have equal graphs, and one
+ * choice. */
 typedef struct wf_dnn_asked {
-    const void *of; /* the case, without gaps; borrowed */
-    size_t bytes;   /* at most WF_DNN_CASE_BYTES */
+    const char *kind; /* for files with choices, like "cuDNN convolution" */
+    const void *of;   /* the case, without gaps; borrowed */
+    size_t bytes;     /* at most WF_DNN_CASE_BYTES */
     /* Gives the error of the first call that failed, or 0. Call wf_dnn_graph_free in either case.
      */
     int (*build)(const wf_cuda_calls *calls, wf_cuda_dnn *dnn, const void *of, wf_dnn_graph *g);

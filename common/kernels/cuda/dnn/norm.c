@@ -80,5 +80,9 @@ static int build(const wf_cuda_calls *calls, wf_cuda_dnn *dnn, const void *of, w
  * over. */
 wf_dnn_asked wf_dnn_ask_norm(const wf_dnn_norm *n)
 {
-    return (wf_dnn_asked){.of = n, .bytes = sizeof *n, .build = build, .rounding = {.f32 = true}};
+    return (wf_dnn_asked){.kind = "cuDNN normalisation",
+                          .of = n,
+                          .bytes = sizeof *n,
+                          .build = build,
+                          .rounding = {.f32 = true}};
 }

@@ -24,6 +24,7 @@ typedef enum taking { FASTEST, FIRST, FIRST_WITH_ROOM } taking;
 typedef struct choice choice;
 struct choice {
     choice *next;
+    const char *kind;
     unsigned char of[WF_DNN_CASE_BYTES]; /* the case */
     size_t bytes;
     taking taking;
@@ -219,7 +220,7 @@ static int choose_engine(wf_dnn *d, const wf_dnn_asked *a, choice *c)
 {
     wf_tuned *tuned = d->gpu->tuned;
     const wf_cuda_calls *calls = d->gpu->calls;
-    const wf_tune_case of = {"cuDNN", calls->dnn_version(), a->of, a->bytes};
+    const wf_tune_case of = {a->kind, calls->dnn_version(), a->of, a->bytes};
     wf_dnn_wish wish = {.most = 1};
     choosing from = {.d = d, .graph = &c->graph};
     wf_tune_name name;
@@ -262,6 +263,7 @@ static choice *choose(wf_dnn *d, const wf_dnn_asked *a, taking how)
     if (!c)
         return NULL;
     wf_assert(a->bytes <= sizeof c->of);
+    c->kind = a->kind;
     memcpy(c->of, a->of, a->bytes);
     c->bytes = a->bytes;
     c->taking = how;
