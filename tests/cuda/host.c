@@ -69,6 +69,11 @@ uint64_t host_random(uint64_t end)
     return wf_rng_below(seed, drawn++, end);
 }
 
+uint64_t host_random_of(uint64_t what, uint64_t end)
+{
+    return wf_rng_below(seed, what, end);
+}
+
 void cuda_host_dnn(cuda_host_dnn_state state)
 {
     host_dnn_set_state(state);

@@ -274,6 +274,40 @@ int host_dnn_set(wf_cuda_descriptor *d, int attribute, int type, int64_t n, cons
 
 /* ---- what heuristics name ---- */
 
+static uint64_t mix(uint64_t sum, uint64_t with)
+{
+    sum = (sum ^ with) * UINT64_C(0x9e3779b97f4a7c15);
+    return sum ^ sum >> 29;
+}
+
+/* A number for all that a descriptor says, and those that it refers to. */
+static uint64_t described(const wf_cuda_descriptor *d, uint64_t sum)
+{
+    sum = mix(sum, (uint64_t)d->kind);
+    for (unsigned i = 0; i < d->n_values; i++) {
+        const host_dnn_value *v = &d->values[i];
+        const unsigned char *bytes = (const unsigned char *)&v->of;
+
+        sum = mix(sum, (uint64_t)v->attribute);
+        for (int64_t k = 0; v->type == WF_DNN_IS_DESCRIPTOR && k < v->n; k++)
+            sum = described(v->of.descriptors[k], sum);
+        if (v->type == WF_DNN_IS_DESCRIPTOR || v->type == WF_DNN_IS_HANDLE ||
+            v->type == WF_DNN_IS_POINTER)
+            continue;
+        for (size_t k = 0; k < (size_t)v->n * size_of(v->type); k++)
+            sum = mix(sum, bytes[k]);
+    }
+    return sum;
+}
+
+/* What is decided of a graph at random, each decision by a number of its own. */
+enum { NOTE, REFUSES_ENGINE, WANTS_MUCH, REFUSES_MODE, REFUSES_BIAS };
+
+static uint64_t decide(const wf_cuda_descriptor *graph, uint64_t what, uint64_t end)
+{
+    return host_random_of(described(graph, what), end);
+}
+
 static int first_kind(const wf_cuda_descriptor *graph)
 {
     return host_dnn_of(graph, WF_DNN_GRAPH_OPERATIONS)->kind;
@@ -295,7 +329,7 @@ static void fill_config(wf_cuda_descriptor *config, wf_cuda_descriptor *graph, i
 {
     static const int notes[] = {WF_DNN_NOTE_TENSOR_CORE, WF_DNN_NOTE_DOWN_CONVERTS,
                                 WF_DNN_NOTE_NONDETERMINISTIC};
-    uint64_t note = engine == FAST ? host_random(4) : 3;
+    uint64_t note = engine == FAST ? decide(graph, NOTE, 4) : 3;
 
     need(config->kind == WF_DNN_CONFIG && config->engine == NOBODY,
          "something else than an empty configuration");
@@ -470,7 +504,8 @@ static int finish_heuristic(const wf_cuda_descriptor *d)
     asked++;
     if (state == CUDA_HOST_DNN_REFUSES)
         return REFUSES_GRAPH;
-    if (adds_bias(graph) ? host_random(2) == 0 : !falls_back && host_random(4) == 0)
+    if (adds_bias(graph) ? decide(graph, REFUSES_BIAS, 2) == 0
+                         : !falls_back && decide(graph, REFUSES_MODE, 4) == 0)
         return REFUSES_GRAPH;
     return 0;
 }
@@ -480,9 +515,9 @@ static int finish_plan(wf_cuda_descriptor *d)
     const wf_cuda_descriptor *config = host_dnn_of(d, WF_DNN_PLAN_CONFIG);
 
     need(config->kind == WF_DNN_CONFIG && config->engine != NOBODY, "no engine to plan for");
-    if (config->engine == FAST && host_random(2) == 0)
+    if (config->engine == FAST && decide(config->graph, REFUSES_ENGINE, 2) == 0)
         return WF_CUDA_DNN_REFUSES;
-    if (config->engine == HUNGRY && host_random(4) == 0)
+    if (config->engine == HUNGRY && decide(config->graph, WANTS_MUCH, 4) == 0)
         d->workspace = TOO_MUCH;
     else if (config->engine != PLAIN)
         d->workspace = config->engine == HUNGRY ? 2 * WORKSPACE : WORKSPACE;

@@ -8,7 +8,8 @@
  * named.
  *
  * Heuristics name two engines, and a third one to fall back to. At random the first refuses, rounds
- * its factors to bfloat16 or is not deterministic, the second wants 512 MiB, and a bias is refused.
+ * its factors to bfloat16 or is not deterministic, the second wants 512 MiB, and a bias is refused:
+ * as the seed and the graph say, so that each process finds the same of a graph.
  * So it is for attention (host_fused.c) and normalisations (host_norm.c).
  */
 #ifndef TESTS_CUDA_HOST_DNN_H
@@ -20,6 +21,8 @@
 
 /* A random number below `end`, by the seed of host.h (host.c). */
 uint64_t host_random(uint64_t end);
+/* The same each time for one seed and one `what` (host.c). */
+uint64_t host_random_of(uint64_t what, uint64_t end);
 
 void host_dnn_set_state(cuda_host_dnn_state state);
 int host_dnn_new(wf_cuda_dnn **out);
