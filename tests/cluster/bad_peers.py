@@ -13,10 +13,10 @@ import random
 import re
 import resource
 import socket
+import statistics
 import struct
 import threading
 import time
-import typing
 
 from stranger import (GREETING, HELLO, HELLO_KIND, MASTER, PS, WORKER, Speaker, frame, header, hello,
                       ready)
@@ -102,7 +102,6 @@ def noise_on_every_port_changes_nothing(weft):
 CONNECTIONS, LEAST_HELLOS = 10_000, 1500
 
 LEAST_PART = 0.95  # of the rate without a siege
-LEAST_BESIDE_OTHERS = 0.75  # of that, where others have the processors as well
 MOST_GROWN = 256 << 20
 
 
@@ -124,47 +123,23 @@ def next_step(c, after):
     return job["step"], time.monotonic()
 
 
-class Rate(typing.NamedTuple):
-    per_s: float
-    per_cpu_s: float  # of a processor's time that the tasks took: what others take of it is not in it
-
-    def reaches(self, part, of):
-        """A neighbour may take the processors for a while. Then the tasks' own time has to tell, unless they wait."""
-        return self.per_s >= part * of.per_s or (
-            self.per_cpu_s >= part * of.per_cpu_s and self.per_s >= LEAST_BESIDE_OTHERS * part * of.per_s)
-
-    def __str__(self):
-        return f"{self.per_s:.0f} steps/s ({self.per_cpu_s:.0f} in a second of a processor)"
-
-
-def cpu_s(c):
-    """What all tasks have taken so far."""
-    ticks = 0
-    for task in c.tasks():
-        with open(f"/proc/{c.pid(task)}/stat", encoding="ascii") as f:
-            ticks += sum(map(int, f.read().rsplit(")", 1)[1].split()[11:13]))
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
 def rate(c, seconds=1.2):
-    """From one report to another."""
+    """Steps a second, from one report to another."""
     first, began = next_step(c, next_step(c, 0)[0])
-    taken = cpu_s(c)
     step, now = first, began
     while now - began < seconds:
         time.sleep(0.1)  # a pace: looking takes processor time from what is measured
         step, now = next_step(c, step)
-    return Rate((step - first) / (now - began), (step - first) / max(cpu_s(c) - taken, 0.01))
+    return (step - first) / (now - began)
 
 
-def best_rate(c, part, usual, windows):
-    """The first that reaches that part of the usual one, or the best."""
-    best = Rate(0, 0)
+def best_rate(c, wanted, windows):
+    """The first that is as wanted, or the best: a neighbour may take the processors for a while."""
+    best = 0
     for _ in range(windows):
-        found = rate(c)
-        if found.reaches(part, usual):
-            return found
-        best = max(best, found)
+        best = max(best, rate(c))
+        if best >= wanted:
+            break
     return best
 
 
@@ -183,16 +158,16 @@ class Besieged:
         self.usual = self.look_at_rate()
 
     def look_at_rate(self):
-        return sorted(rate(self.c) for _ in range(3))[1]
+        return statistics.median(rate(self.c) for _ in range(3))
 
     def check_rate(self, during, part, what):
         """Once the siege is over: what was too slow beside the rate before is held against the one
         after, for others use this machine's processors as well."""
-        print(f"     {self.usual}, {during} with {what}", flush=True)
-        if not during.reaches(part, self.usual):
+        print(f"     {self.usual:.0f} steps/s, {during:.0f} with {what}", flush=True)
+        if during < part * self.usual:
             self.usual = self.look_at_rate()
-            print(f"     {self.usual} after", flush=True)
-        check(during.reaches(part, self.usual), f"{during} with {what}, else {self.usual}")
+            print(f"     {self.usual:.0f} steps/s after", flush=True)
+        check(during >= part * self.usual, f"{during:.0f} steps/s with {what}, else {self.usual:.0f}")
 
     def check_unharmed(self, most_bytes):
         c = self.c
@@ -234,7 +209,7 @@ def ten_thousand_idle_connections(siege):
         holder.start()
     try:
         count = sum(opened.get(timeout=60) for _ in holders)
-        during = best_rate(siege.c, LEAST_PART, siege.usual, 8)
+        during = best_rate(siege.c, LEAST_PART * siege.usual, 8)
         siege.check_unharmed(MOST_GROWN)
     finally:
         over.set()
@@ -267,7 +242,7 @@ def slow_senders(siege):
     thread = threading.Thread(target=drip, args=(senders, done))
     thread.start()
     try:
-        during = best_rate(siege.c, LEAST_PART, siege.usual, 8)
+        during = best_rate(siege.c, LEAST_PART * siege.usual, 8)
     finally:
         done.set()
         thread.join()
@@ -302,7 +277,7 @@ def hellos_of_strangers(siege):
     for thread in threads:
         thread.start()
     try:
-        during = best_rate(siege.c, LEAST_PART, siege.usual, 2)
+        during = best_rate(siege.c, LEAST_PART * siege.usual, 2)
     finally:
         for thread in threads:
             thread.join()
