@@ -133,13 +133,22 @@ static unsigned find_or_measure(wf_tuned *t, wf_bytes *described, const wf_tune_
     bool found = read_name(described, &name);
     int place = found ? place_of(of, &name) : -1;
     unsigned mine = 0;
+    int error;
 
     if (place >= 0) {
         t->found++;
         return (unsigned)place;
     }
-    if (!wf_tune_can(t) || wf_tune_race(t->calls, of, &mine) != 0)
+    if (!wf_tune_can(t))
         return 0;
+    error = wf_tune_race(t->calls, of, &mine);
+    if (error != 0) {
+        WF_LOG_WARN("cuda.not_timed",
+                    "device=%s error=%d why=\"%s\" instead=\"the algorithm that the library names "
+                    "first is taken\"",
+                    t->gpu, error, t->calls->error_string(error));
+        return 0;
+    }
     mine = keep(described, of, mine, found);
     t->measured++;
     t->took_ns += wf_now_ns() - began_ns;
