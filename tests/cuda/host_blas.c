@@ -164,6 +164,23 @@ int host_layout_free(wf_cuda_layout *l)
 
 /* ---- checks ---- */
 
+static bool is_narrow(int type)
+{
+    return type == WF_CUDA_BF16 || type == WF_CUDA_F16;
+}
+
+/* The table of types of cublasLtMatmul, as far as weft computes in them: what rounds factors takes
+ * float32 alone. */
+static bool have_types(const wf_cuda_product *p, int factors, int result)
+{
+    if (p->compute == WF_CUDA_COMPUTE_F64)
+        return factors == WF_CUDA_F64 && result == WF_CUDA_F64;
+    if (factors == WF_CUDA_F32)
+        return result == WF_CUDA_F32;
+    return p->compute == WF_CUDA_COMPUTE_F32 && is_narrow(factors) &&
+           (result == factors || result == WF_CUDA_F32);
+}
+
 static bool fits(const wf_cuda_product *p, const wf_cuda_layout *a, const wf_cuda_layout *b,
                  const wf_cuda_layout *c)
 {
@@ -171,10 +188,9 @@ static bool fits(const wf_cuda_product *p, const wf_cuda_layout *a, const wf_cud
              k = p->transposed[0] ? a->rows : a->columns;
     uint64_t n = p->transposed[1] ? b->rows : b->columns,
              of_b = p->transposed[1] ? b->columns : b->rows;
-    int type = p->compute == WF_CUDA_COMPUTE_F64 ? WF_CUDA_F64 : WF_CUDA_F32;
 
-    return m == c->rows && n == c->columns && k == of_b && a->type == type && b->type == type &&
-           c->type == type && a->batch == c->batch && b->batch == c->batch;
+    return m == c->rows && n == c->columns && k == of_b && a->type == b->type &&
+           have_types(p, a->type, c->type) && a->batch == c->batch && b->batch == c->batch;
 }
 
 int host_choose(wf_cuda_lt *lt, wf_cuda_product *p, wf_cuda_layout *a, wf_cuda_layout *b,
@@ -207,6 +223,8 @@ static void need(bool holds, const char *what)
 
 static size_t size_of(const wf_cuda_layout *l)
 {
+    if (is_narrow(l->type))
+        return sizeof(uint16_t);
     return l->type == WF_CUDA_F32 ? sizeof(float) : sizeof(double);
 }
 
@@ -276,7 +294,33 @@ double host_multiplication_ms(const host_multiplication *m)
 
 static double get(const void *base, const wf_cuda_layout *l, int64_t i)
 {
-    return l->type == WF_CUDA_F32 ? (double)((const float *)base)[i] : ((const double *)base)[i];
+    switch (l->type) {
+    case WF_CUDA_F32:
+        return (double)((const float *)base)[i];
+    case WF_CUDA_BF16:
+        return (double)wf_bf16_to_f32_inline(((const uint16_t *)base)[i]);
+    case WF_CUDA_F16:
+        return (double)wf_f16_to_f32_inline(((const uint16_t *)base)[i]);
+    default:
+        return ((const double *)base)[i];
+    }
+}
+
+static void put(void *base, const wf_cuda_layout *l, int64_t i, double value)
+{
+    switch (l->type) {
+    case WF_CUDA_F32:
+        ((float *)base)[i] = (float)value;
+        break;
+    case WF_CUDA_BF16:
+        ((uint16_t *)base)[i] = wf_f32_to_bf16_inline((float)value);
+        break;
+    case WF_CUDA_F16:
+        ((uint16_t *)base)[i] = wf_f32_to_f16_inline((float)value);
+        break;
+    default:
+        ((double *)base)[i] = value;
+    }
 }
 
 static double operand(const void *base, const wf_cuda_layout *l, int64_t first, bool transposed,
@@ -329,10 +373,7 @@ static void do_one(const host_multiplication *m, int32_t which, uint64_t row, ui
         sum += get(p->bias, &m->of_c, (int64_t)row);
     if (p->then & WF_CUDA_THEN_RELU && sum < 0)
         sum = 0;
-    if (m->of_c.type == WF_CUDA_F32)
-        ((float *)m->c)[at] = (float)sum;
-    else
-        ((double *)m->c)[at] = sum;
+    put(m->c, &m->of_c, at, sum);
 }
 
 void host_multiplication_do(const host_multiplication *m)

@@ -70,6 +70,8 @@ enum {
     /* types, of elements and of what is computed in */
     WF_CUDA_F32 = 0,
     WF_CUDA_F64 = 1,
+    WF_CUDA_F16 = 2,
+    WF_CUDA_BF16 = 14,
     WF_CUDA_COMPUTE_F32 = 68,
     WF_CUDA_COMPUTE_F64 = 70,
     WF_CUDA_COMPUTE_F32_OF_BF16 = 75, /* in f32, of factors that may be rounded to bfloat16 */

@@ -16,7 +16,8 @@ static const size_t MOST_WORKSPACE = (size_t)32 << 20;
 struct wf_cuda_gemm_way {
     wf_cuda_gemm g;
     const wf_cuda_gpu *gpu;
-    int compute; /* of a product in f32 */
+    wf_dtype factors, result; /* of A and B, of C */
+    int compute;
     wf_cuda_product *product;
     wf_cuda_layout *a, *b, *c;
     wf_cuda_algorithm algorithm;
@@ -29,15 +30,39 @@ struct wf_cuda_gemm_way {
             (error) = (call);                                                                      \
     } while (0)
 
+/* CUDA's number of a type. */
+static int type_of(wf_dtype dtype)
+{
+    switch (dtype) {
+    case WF_F64:
+        return WF_CUDA_F64;
+    case WF_F16:
+        return WF_CUDA_F16;
+    case WF_BF16:
+        return WF_CUDA_BF16;
+    default:
+        return WF_CUDA_F32;
+    }
+}
+
+/* Factors that are narrow already are multiplied as they are. */
+static int compute_of(const wf_cuda_gemm_way *w, const wf_prep *prep)
+{
+    if (w->g.dtype != WF_F32)
+        return WF_CUDA_COMPUTE_F64;
+    if (w->factors == WF_F32 && prep->bf16)
+        return WF_CUDA_COMPUTE_F32_OF_BF16;
+    return w->factors == WF_F32 && prep->tf32 ? WF_CUDA_COMPUTE_F32_OF_TF32 : WF_CUDA_COMPUTE_F32;
+}
+
 /* A row-major matrix [rows, columns], as cuBLASLt has it. */
-static int add_layout(const wf_cuda_gemm_way *w, int64_t rows, int64_t columns, int64_t stride,
-                      wf_cuda_layout **out)
+static int add_layout(const wf_cuda_gemm_way *w, wf_dtype dtype, int64_t rows, int64_t columns,
+                      int64_t stride, wf_cuda_layout **out)
 {
     const wf_cuda_calls *calls = w->gpu->calls;
-    int type = w->g.dtype == WF_F32 ? WF_CUDA_F32 : WF_CUDA_F64, error;
     int32_t batch = (int32_t)w->g.batch;
+    int error = calls->layout_new(out, type_of(dtype), (uint64_t)columns, (uint64_t)rows, columns);
 
-    error = calls->layout_new(out, type, (uint64_t)columns, (uint64_t)rows, columns);
     if (batch > 1) {
         NEXT(error, calls->layout_set(*out, WF_CUDA_BATCH, &batch, sizeof batch));
         NEXT(error, calls->layout_set(*out, WF_CUDA_BATCH_STRIDE, &stride, sizeof stride));
@@ -49,11 +74,9 @@ static int describe(wf_cuda_gemm_way *w)
 {
     const wf_cuda_calls *calls = w->gpu->calls;
     const wf_cuda_gemm *g = &w->g;
-    bool is_f32 = g->dtype == WF_F32;
     int32_t transposed = WF_CUDA_TRANSPOSED;
     uint32_t then = (g->adds_row ? WF_CUDA_THEN_BIAS : 0) | (g->cuts ? WF_CUDA_THEN_RELU : 0);
-    int error = calls->product_new(&w->product, is_f32 ? w->compute : WF_CUDA_COMPUTE_F64,
-                                   is_f32 ? WF_CUDA_F32 : WF_CUDA_F64);
+    int error = calls->product_new(&w->product, w->compute, type_of(g->dtype));
 
     if (g->trans_b)
         NEXT(error,
@@ -63,17 +86,17 @@ static int describe(wf_cuda_gemm_way *w)
              calls->product_set(w->product, WF_CUDA_TRANSPOSE_B, &transposed, sizeof transposed));
     if (then)
         NEXT(error, calls->product_set(w->product, WF_CUDA_EPILOGUE, &then, sizeof then));
-    NEXT(error,
-         add_layout(w, g->trans_b ? g->n : g->k, g->trans_b ? g->k : g->n, g->strides[1], &w->b));
-    NEXT(error,
-         add_layout(w, g->trans_a ? g->k : g->m, g->trans_a ? g->m : g->k, g->strides[0], &w->a));
-    NEXT(error, add_layout(w, g->m, g->n, g->strides[2], &w->c));
+    NEXT(error, add_layout(w, w->factors, g->trans_b ? g->n : g->k, g->trans_b ? g->k : g->n,
+                           g->strides[1], &w->b));
+    NEXT(error, add_layout(w, w->factors, g->trans_a ? g->k : g->m, g->trans_a ? g->m : g->k,
+                           g->strides[0], &w->a));
+    NEXT(error, add_layout(w, w->result, g->m, g->n, g->strides[2], &w->c));
     return error;
 }
 
 /* All that an algorithm depends on. */
 typedef struct described {
-    int64_t dtype, compute, trans_a, trans_b, adds_row, cuts, adds_to;
+    int64_t dtype, factors, result, compute, trans_a, trans_b, adds_row, cuts, adds_to;
     int64_t m, n, k, batch, strides[3], aligned, workspace;
 } described;
 
@@ -82,7 +105,9 @@ static described describe_case(const wf_cuda_gemm_way *w)
     const wf_cuda_gemm *g = &w->g;
 
     return (described){.dtype = g->dtype,
-                       .compute = g->dtype == WF_F32 ? w->compute : WF_CUDA_COMPUTE_F64,
+                       .factors = w->factors,
+                       .result = w->result,
+                       .compute = w->compute,
                        .trans_a = g->trans_a,
                        .trans_b = g->trans_b,
                        .adds_row = g->adds_row,
@@ -98,9 +123,9 @@ static described describe_case(const wf_cuda_gemm_way *w)
 }
 
 /* Bytes of matrices of so many elements, so far apart. */
-static size_t bytes_of(const wf_cuda_gemm *g, int64_t elems, int64_t stride)
+static size_t bytes_of(const wf_cuda_gemm *g, wf_dtype dtype, int64_t elems, int64_t stride)
 {
-    return (size_t)((g->batch - 1) * stride + elems) * wf_dtype_size(g->dtype);
+    return (size_t)((g->batch - 1) * stride + elems) * wf_dtype_size(dtype);
 }
 
 static int multiply(const wf_cuda_gemm_way *w, const wf_cuda_algorithm *by, const void *a,
@@ -138,9 +163,10 @@ static int go(void *arg, unsigned i, const void *const tensors[], void *workspac
 static wf_cuda_algorithm pick(const wf_cuda_gemm_way *w, choosing *c, int n)
 {
     const wf_cuda_gemm *g = &w->g;
-    const size_t tensors[] = {
-        bytes_of(g, g->m * g->k, g->strides[0]), bytes_of(g, g->k * g->n, g->strides[1]),
-        bytes_of(g, g->m * g->n, g->strides[2]), (size_t)g->n * wf_dtype_size(g->dtype)};
+    const size_t tensors[] = {bytes_of(g, w->factors, g->m * g->k, g->strides[0]),
+                              bytes_of(g, w->factors, g->k * g->n, g->strides[1]),
+                              bytes_of(g, w->result, g->m * g->n, g->strides[2]),
+                              (size_t)g->n * wf_dtype_size(w->result)};
     const described d = describe_case(w);
     const wf_tune_case of = {"cublasLt", w->gpu->calls->lt_version(), &d, sizeof d};
     wf_tune_candidates candidates = {
@@ -178,9 +204,9 @@ wf_status wf_cuda_gemm_new(wf_prep *prep, const wf_cuda_gemm *g, wf_cuda_gemm_wa
         return wf_fail_nomem(err, sizeof *w);
     w->g = *g;
     w->gpu = wf_cuda_gpu_of(prep->device);
-    w->compute = prep->bf16   ? WF_CUDA_COMPUTE_F32_OF_BF16
-                 : prep->tf32 ? WF_CUDA_COMPUTE_F32_OF_TF32
-                              : WF_CUDA_COMPUTE_F32;
+    w->factors = g->factors == WF_NONE ? g->dtype : g->factors;
+    w->result = g->result == WF_NONE ? g->dtype : g->result;
+    w->compute = compute_of(w, prep);
     error = w->gpu->calls->use(w->gpu->index);
     NEXT(error, describe(w));
     NEXT(error, choose(w, prep));

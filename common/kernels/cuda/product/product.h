@@ -8,9 +8,14 @@
 
 /* C = alpha A' B' + beta C, then a row vector is added to each row, then negative results are cut
  * to 0. Matrices are row-major without gaps; ' is a transpose if asked for. Several at a time lie
- * `strides` elements apart, 0: the same one for all. f32 or f64. */
+ * `strides` elements apart, 0: the same one for all.
+ *
+ * It is computed in f32 or f64. Of f32, A and B may both be of one narrow type, and then C may be
+ * of it too; the row has C's type. These are all that cuBLASLt has ("cublasLtMatmul", its table of
+ * types). */
 typedef struct wf_cuda_gemm {
-    wf_dtype dtype;
+    wf_dtype dtype;           /* in which it is computed */
+    wf_dtype factors, result; /* of A and B, of C; WF_NONE: dtype */
     bool trans_a, trans_b, adds_row, cuts;
     int64_t m, n, k; /* none is 0 */
     double alpha, beta;
@@ -20,8 +25,8 @@ typedef struct wf_cuda_gemm {
 
 typedef struct wf_cuda_gemm_way wf_cuda_gemm_way;
 
-/* Chooses an algorithm (tune/tune.h), one that rounds factors to bfloat16 where the plan does; asks
- * `prep` for workspace. Call wf_cuda_gemm_free. Errors: WF_NOMEM; what cuBLASLt says. */
+/* Chooses an algorithm (tune/tune.h), one that rounds factors of f32 to bfloat16 where the plan
+ * does; asks `prep` for workspace. Call wf_cuda_gemm_free. Errors: WF_NOMEM; what cuBLASLt says. */
 WF_MUST_USE wf_status wf_cuda_gemm_new(wf_prep *prep, const wf_cuda_gemm *g, wf_cuda_gemm_way **out,
                                        wf_err *err);
 /* Frees it; NULL is fine. */
