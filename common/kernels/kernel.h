@@ -141,7 +141,8 @@ WF_MUST_USE wf_status wf_kernel_find(const wf_node *node, const wf_device *devic
 void wf_kernels_own_process(void);
 /* Whether this processor multiplies in bfloat16: without it wf_prep.bf16 changes nothing. */
 bool wf_kernels_have_bf16(void);
-/* Whether the device computes narrow nodes, and this processor multiplies what they keep. */
+/* Whether the device computes narrow nodes, and multiplies what they keep: a GPU does, a processor
+ * may. */
 bool wf_kernels_keep_narrow(const wf_device *device);
 /* Row i of the device's table, NULL past its end; for documentation and table-driven tests. */
 const wf_kernel *wf_kernel_at(const wf_device *device, size_t i);

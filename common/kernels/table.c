@@ -110,5 +110,5 @@ wf_status wf_kernel_find(const wf_node *node, const wf_device *device, const wf_
 
 bool wf_kernels_keep_narrow(const wf_device *device)
 {
-    return rows_of(device)->widened && wf_kernels_have_bf16();
+    return rows_of(device)->widened && (!device->is_host || wf_kernels_have_bf16());
 }

@@ -17,6 +17,9 @@ static chain_case case_of(wf_dtype dtype, int64_t n, uint32_t n_in, const int64_
 
     for (uint32_t i = 0; i < n_in; i++)
         c.plan.periods[i] = periods[i];
+    for (uint32_t i = 0; i < n_in; i++)
+        c.types.in[i] = dtype;
+    c.types.out = dtype;
     for (uint32_t i = 0; i < n_steps; i++) {
         c.plan.chain.steps[i] =
             (wf_chain_step){wf_chain_find(steps[i].op), {steps[i].a, steps[i].b}};
@@ -54,4 +57,16 @@ chain_case chain_case_of_all(wf_dtype dtype, int64_t n, int64_t period)
 
     _Static_assert(WF_COUNT(all) == WF_CHAIN_CODES, "each operation is a step");
     return case_of(dtype, n, 2, (int64_t[]){n, period}, WF_COUNT(all), all);
+}
+
+chain_case chain_case_narrow(uint32_t narrow, int64_t n, int64_t period)
+{
+    chain_case c = chain_case_of_all(WF_F32, n, period);
+
+    for (uint32_t i = 0; i < c.plan.n_in; i++)
+        if (narrow >> i & 1)
+            c.types.in[i] = WF_BF16;
+    if (narrow >> c.plan.n_in & 1)
+        c.types.out = WF_BF16;
+    return c;
 }

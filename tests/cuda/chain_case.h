@@ -3,14 +3,15 @@
 #ifndef TESTS_CUDA_CHAIN_CASE_H
 #define TESTS_CUDA_CHAIN_CASE_H
 
-#include "common/kernels/shape/chain.h"
+#include "common/kernels/cuda/compile/source.h"
 
 enum { CHAIN_CASES = 3 };
 
 /* A chain with how its inputs are spread over n elements. */
 typedef struct chain_case {
     wf_chain_plan plan;
-    wf_dtype dtype;
+    wf_cuda_chain_types types;
+    wf_dtype dtype; /* that it is computed in */
     int64_t n;
 } chain_case;
 
@@ -19,5 +20,8 @@ typedef struct chain_case {
 chain_case chain_case_at(int i);
 /* All operations as steps, of two inputs: an input of n elements, and one of `period`. */
 chain_case chain_case_of_all(wf_dtype dtype, int64_t n, int64_t period);
+/* The same in float32, where bit i of `narrow` makes input i bfloat16, and the bit behind the
+ * inputs the output. */
+chain_case chain_case_narrow(uint32_t narrow, int64_t n, int64_t period);
 
 #endif

@@ -449,6 +449,31 @@ static void mistakes_of_products_are_found_and_named(void **state)
     lacks.on_the_host = false;
 }
 
+/* cuBLASLt has narrow results of narrow factors alone, and both in sums of float32. */
+static void types_that_no_product_has_are_refused(void **state)
+{
+    static const struct {
+        wf_dtype dtype, factors, result;
+        bool fits;
+    } cases[] = {{WF_F32, WF_BF16, WF_BF16, true}, {WF_F32, WF_BF16, WF_NONE, true},
+                 {WF_F32, WF_F16, WF_F16, true},   {WF_F32, WF_NONE, WF_BF16, false},
+                 {WF_F32, WF_F16, WF_BF16, false}, {WF_F64, WF_BF16, WF_BF16, false},
+                 {WF_F32, WF_F32, WF_F64, false}};
+
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(cases); i++) {
+        wf_prep prep = {.device = cuda_host_device(), .bf16 = true};
+        wf_cuda_gemm g = plain_product();
+        wf_cuda_gemm_way *w = NULL;
+
+        g.dtype = cases[i].dtype;
+        g.factors = cases[i].factors;
+        g.result = cases[i].result;
+        assert_int_equal(wf_cuda_gemm_new(&prep, &g, &w, &err), cases[i].fits ? WF_OK : WF_BROKEN);
+        wf_cuda_gemm_free(w);
+    }
+}
+
 /* Each of its calls in turn gives an error, and what was made before it is given back. */
 static void a_product_that_cannot_be_made_leaves_nothing(void **state)
 {
@@ -604,6 +629,7 @@ int main(void)
         TEST(mistakes_of_products_are_found_and_named),
         TEST(pinned_memory_is_copied_to),
         TEST(memory_of_messages_is_pinned),
+        TEST(types_that_no_product_has_are_refused),
         TEST(a_product_that_cannot_be_made_leaves_nothing),
         TEST(threads_meet_and_exchange),
         TEST(mistakes_of_threads_are_found_and_named),

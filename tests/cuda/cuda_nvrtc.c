@@ -59,7 +59,7 @@ static void takes(const chain_case *c, const char *architecture)
     wf_bytes source = {0};
     char said[4096] = "";
 
-    wf_cuda_chain_source(&c->plan, c->n, c->dtype, &source);
+    wf_cuda_chain_source(&c->plan, c->n, &c->types, &source);
     if (!compiles(wf_bytes_str(&source), architecture, said) || strlen(said) > 0)
         fail_msg("%s\n%s", said, wf_bytes_str(&source));
     wf_bytes_close(&source);
@@ -81,6 +81,12 @@ static void sources_of_chains_are_taken(void **state)
     for (size_t i = 0; i < WF_COUNT(dtypes); i++)
         for (size_t k = 0; k < WF_COUNT(sizes); k++) {
             chain_case c = chain_case_of_all(dtypes[i], sizes[k][0], sizes[k][1]);
+
+            takes(&c, "--gpu-architecture=sm_90");
+        }
+    for (uint32_t narrow = 1; narrow < 8; narrow++)
+        for (size_t k = 0; k < WF_COUNT(sizes); k++) {
+            chain_case c = chain_case_narrow(narrow, sizes[k][0], sizes[k][1]);
 
             takes(&c, "--gpu-architecture=sm_90");
         }

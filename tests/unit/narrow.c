@@ -8,7 +8,7 @@
 #include "tests/kit/remote_device.h"
 #include "tests/unit/graph_test.h"
 
-enum { ROWS = 6, INNER = 5, COLUMNS = 3 };
+enum { ROWS = 6, INNER = 5, COLUMNS = 3, LARGE = 128 };
 
 static wf_node *add_node(wf_graph *g, const char *op, uint32_t n_in, wf_value *in[])
 {
@@ -139,6 +139,44 @@ static void values_between_nodes_are_rounded_to_the_type_if_the_device_keeps_it(
     check_numbers("float16");
 }
 
+/* x x in `dtype`, and what a plan has of memory for it. */
+static wf_plan_usage memory_of_large_squares(bool bf16)
+{
+    wf_graph *g = new_graph();
+    wf_value *x = input(g, "x", DIMS(LARGE, LARGE));
+    wf_node *square = add_node(g, "Mul", 2, (wf_value *[]){x, x}), *sum;
+    wf_plan_options o = {.device = test_device(), .bf16 = bf16};
+    wf_plan_usage u;
+    wf_plan *p = NULL;
+    wf_err err;
+
+    make_narrow(g, square, "bfloat16", 1);
+    assert_ok(wf_infer_node(g, square, &err), err);
+    sum = add_node(g, "MatMul", 2, (wf_value *[]){x, x});
+    make_narrow(g, sum, "bfloat16", 0);
+    wf_node_set_in(sum, 0, square->out[0]);
+    assert_ok(wf_infer(g, &err), err);
+    assert_ok(wf_graph_add_output(g, sum->out[0], &err), err);
+    assert_ok(wf_plan_new(g, &o, &p, &err), err);
+    u = wf_plan_memory(p);
+    wf_plan_free(&p);
+    wf_graph_free(&g);
+    return u;
+}
+
+static void a_narrow_value_takes_half_the_memory_where_it_is_kept_as_on_every_gpu(void **state)
+{
+    const wf_device *device = test_device();
+    size_t saved;
+
+    (void)state;
+    if (strncmp(device->name, "cuda", 4) == 0)
+        assert_true(wf_kernels_keep_narrow(device));
+    saved =
+        memory_of_large_squares(false).tensors_bytes - memory_of_large_squares(true).tensors_bytes;
+    assert_int_equal(saved, wf_kernels_keep_narrow(device) ? LARGE * LARGE * 2 : 0);
+}
+
 static void an_operation_without_a_kernel_of_float32_has_no_narrow_one(void **state)
 {
     wf_graph *g = squares("bfloat16");
@@ -163,6 +201,7 @@ int main(void)
         cmocka_unit_test(a_type_that_is_not_narrow_is_refused),
         cmocka_unit_test(a_value_of_the_other_type_is_refused),
         cmocka_unit_test(values_between_nodes_are_rounded_to_the_type_if_the_device_keeps_it),
+        cmocka_unit_test(a_narrow_value_takes_half_the_memory_where_it_is_kept_as_on_every_gpu),
         cmocka_unit_test(an_operation_without_a_kernel_of_float32_has_no_narrow_one),
     };
 

@@ -11,6 +11,7 @@ extern "C" {
 #include <bit>
 
 #define __global__
+#define __host__
 #define __device__
 #define __forceinline__ inline
 #define __grid_constant__
@@ -31,6 +32,16 @@ template <class T> inline T atomicExch(T *at, T value)
 inline long long __double_as_longlong(double x)
 {
     return std::bit_cast<long long>(x);
+}
+
+inline unsigned __float_as_uint(float x)
+{
+    return std::bit_cast<unsigned>(x);
+}
+
+inline float __uint_as_float(unsigned x)
+{
+    return std::bit_cast<float>(x);
 }
 
 /* This host's compiler does not join a product with a sum. */

@@ -15,5 +15,6 @@ wf_finite_fn wf_cuda_finite;   /* train/finite.cu */
 wf_sum_fn wf_cuda_sum;         /* train/sum.cu */
 extern const wf_device_updates wf_cuda_updates;
 extern const wf_device_groups wf_cuda_groups; /* group.c */
+extern const wf_kernel wf_cuda_widened;       /* widened.cu */
 
 #endif

@@ -19,10 +19,32 @@ struct wf_chain_operands {
     long long n, periods[8]; /* elements */
 };
 
-/* Elements that a thread loads at once; loads and stores are of 16 bytes. */
-template <class T> struct alignas(16) wf_chain_four {
+/* Elements that a thread loads at once; loads and stores are of 16 bytes, or of 8 where that is
+ * all. */
+template <class T> struct alignas(sizeof(T) < 4 ? 4 * sizeof(T) : 16) wf_chain_four {
     T v[4];
 };
+
+/* An element of bfloat16 in memory, whose bits are those of common/tensor/half.h. */
+struct wf_chain_bf16 {
+    unsigned short bits;
+};
+
+WF_CODE float wf_chain_wide(wf_chain_bf16 x)
+{
+    return __uint_as_float((unsigned)x.bits << 16);
+}
+
+/* The argument `like` selects the type. */
+WF_CODE wf_chain_bf16 wf_chain_rounded(float x, wf_chain_bf16 like)
+{
+    unsigned u = __float_as_uint(x);
+
+    (void)like;
+    if ((u & 0x7FFFFFFFu) > 0x7F800000u) /* NaN stays one, and stays quiet */
+        return {(unsigned short)(u >> 16 | 0x40u)};
+    return {(unsigned short)((u + 0x7FFFu + (u >> 16 & 1u)) >> 16)};
+}
 
 WF_CODE float wf_step_add(float x, float y)
 {

@@ -75,9 +75,21 @@ template <class U> struct whole_p_relu { /* wraps */
         .op = name, .domain = domain_, .dtypes = WF_TYPE(dtype), .in_place = 3,                    \
         .run = wf_both<T, T, F>                                                                    \
     }
-#define FLOATS(name, F) ROW(name, WF_F32, float, F), ROW(name, WF_F64, double, F)
-#define PAIRS(name, domain, F)                                                                     \
-    PAIR(name, domain, WF_F32, float, F), PAIR(name, domain, WF_F64, double, F)
+#define FLOATS(name, F)                                                                            \
+    {.op = name,                                                                                   \
+     .dtypes = WF_TYPE(WF_F32),                                                                    \
+     .in_place = 1,                                                                                \
+     .is_narrow = true,                                                                            \
+     .run = wf_wide_or_narrow<wf_each<float, float, F>, wf_each<wf_narrow, wf_narrow, F>>},        \
+        ROW(name, WF_F64, double, F)
+#define PAIRS(name, domain_, F)                                                                    \
+    {.op = name,                                                                                   \
+     .domain = domain_,                                                                            \
+     .dtypes = WF_TYPE(WF_F32),                                                                    \
+     .in_place = 3,                                                                                \
+     .is_narrow = true,                                                                            \
+     .run = wf_wide_or_narrow<wf_both<float, float, F>, wf_both<wf_narrow, wf_narrow, F>>},        \
+        PAIR(name, domain_, WF_F64, double, F)
 
 WF_CUDA_ROWS(activation){
     FLOATS("Relu", relu),

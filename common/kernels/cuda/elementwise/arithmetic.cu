@@ -123,7 +123,13 @@ wf_status mean(const wf_run *run, const wf_tensor *const in[], wf_tensor *const 
     {                                                                                              \
         .op = name, .dtypes = WF_TYPE(dtype), .in_place = 3, .run = wf_both<T, T, F>               \
     }
-#define FLOATS(name, F) ROW(name, WF_F32, float, F), ROW(name, WF_F64, double, F)
+#define FLOATS(name, F)                                                                            \
+    {.op = name,                                                                                   \
+     .dtypes = WF_TYPE(WF_F32),                                                                    \
+     .in_place = 3,                                                                                \
+     .is_narrow = true,                                                                            \
+     .run = wf_wide_or_narrow<wf_both<float, float, F>, wf_both<wf_narrow, wf_narrow, F>>},        \
+        ROW(name, WF_F64, double, F)
 #define ALL(name, F)                                                                               \
     FLOATS(name, F), ROW(name, WF_I32, uint32_t, F), ROW(name, WF_I64, uint64_t, F),               \
         ROW(name, WF_U8, uint8_t, F)

@@ -5,7 +5,7 @@
  * A plan compiles its chains (compile/). Where that is not possible an interpreter runs them: the
  * program is an argument of its kernel, and all threads take the same way through it. Both give the
  * same bits. */
-#include "common/kernels/cuda/code.h"
+#include "common/kernels/cuda/narrow.h"
 extern "C" {
 #include "common/kernels/cuda/compile/source.h"
 #include "common/kernels/shape/chain.h"
@@ -40,7 +40,7 @@ struct prepared {
 };
 
 template <class T> struct operands {
-    const T *in[WF_CHAIN_INPUTS];
+    wf_from<T> in[WF_CHAIN_INPUTS];
 };
 
 /* The formula of the operation's own kernel. */
@@ -84,9 +84,9 @@ template <class T> WF_CODE T result_of(uint8_t code, T x, T y)
  * be copied for each thread. */
 template <class T>
 __global__ void interpret(const __grid_constant__ program p,
-                          const __grid_constant__ operands<T> from, T *out, int64_t n)
+                          const __grid_constant__ operands<T> from, wf_to<T> out, int64_t n)
 {
-    T values[WF_CHAIN_INPUTS + WF_CHAIN_STEPS];
+    wf_number<T> values[WF_CHAIN_INPUTS + WF_CHAIN_STEPS];
 
     for (int64_t i = wf_first(); i < n; i += wf_all()) {
         for (uint32_t k = 0; k < p.n_in; k++)
@@ -117,12 +117,19 @@ program program_of(const wf_chain_plan &plan)
 }
 
 /* NULL where it cannot be compiled, or there is no memory for its source. */
-compiled_chain *compile(const wf_prep *prep, const wf_chain_plan &plan, const wf_tensor *out)
+compiled_chain *compile(const wf_prep *prep, const wf_chain_plan &plan, const wf_tensor *const in[],
+                        const wf_tensor *out)
 {
+    wf_cuda_chain_types types = {};
     wf_bytes source = {};
     const void *kernel = nullptr;
 
-    wf_cuda_chain_source(&plan, wf_elems(out), out->dtype, &source);
+    types.out = out->dtype;
+    for (uint32_t i = 0; i < plan.n_in; i++)
+        types.in[i] = in[i]->dtype;
+    if (!wf_cuda_chain_has_types(&plan, &types))
+        return nullptr;
+    wf_cuda_chain_source(&plan, wf_elems(out), &types, &source);
     if (!source.failed)
         kernel = wf_cuda_compiled_kernel(wf_cuda_gpu_of(prep->device)->compiled,
                                          wf_bytes_str(&source), WF_CUDA_CHAIN_KERNEL);
@@ -142,7 +149,7 @@ wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *c
     *p = prepared{program_of(plan), nullptr, false};
     if (wf_elems(out[0]) > 0) {
         p->fours = wf_cuda_chain_way_of(&plan, wf_elems(out[0])).fours;
-        p->compiled = compile(prep, plan, out[0]);
+        p->compiled = compile(prep, plan, in, out[0]);
     }
     prep->state = p;
     return WF_OK;
@@ -186,17 +193,21 @@ wf_status chain(const wf_run *run, const wf_tensor *const in[], wf_tensor *const
         return wf_launch(run, "Chain", p->compiled, wf_blocks(run, p->fours ? a.n / 4 : a.n), err,
                          a);
     for (uint32_t i = 0; i < p->interpreted.n_in; i++)
-        from.in[i] = static_cast<const T *>(in[i]->data);
+        from.in[i] = wf_read<T>(in[i]);
     return wf_launch(run, "Chain", interpret<T>, wf_blocks(run, a.n), err, p->interpreted, from,
-                     static_cast<T *>(out[0]->data), (int64_t)a.n);
+                     wf_write<T>(out[0]), (int64_t)a.n);
 }
 
 } // namespace
 
-#define ROW(dtype, T)                                                                              \
+#define ROW(dtype, narrow, ...)                                                                    \
     {                                                                                              \
         .op = "Chain", .domain = WF_DOMAIN_WEFT, .dtypes = WF_TYPE(dtype), .in_place = 0xFF,       \
-        .prepare = prepare, .run = chain<T>                                                        \
+        .is_narrow = narrow, .prepare = prepare, .run = __VA_ARGS__                                \
     }
 
-WF_CUDA_ROWS(chain){ROW(WF_F32, float), ROW(WF_F64, double), {}};
+WF_CUDA_ROWS(chain){
+    ROW(WF_F32, true, wf_wide_or_narrow<chain<float>, chain<wf_narrow>>),
+    ROW(WF_F64, false, chain<double>),
+    {},
+};

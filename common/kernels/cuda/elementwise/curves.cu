@@ -5,7 +5,7 @@
  * Where a curve has a corner, the slope there is the one of the cpu's kernel. The cpu computes what
  * is exponential in f32 in double; here f32 stays f32, with forms of the formulas that lose no
  * digits by a difference, since many GPUs are slow in double. */
-#include "common/kernels/cuda/code.h"
+#include "common/kernels/cuda/narrow.h"
 extern "C" {
 #include "common/kernels/shape/curve.h"
 }
@@ -116,7 +116,8 @@ CURVE(thresholded_relu, (x > a ? x : T(0)), (x > a ? T(1) : T(0)))
 
 /* Values without dy. */
 template <class T, class C>
-__global__ void curve(const T *dy, const T *x, T *out, int64_t n, T a, T b)
+__global__ void curve(wf_from<T> dy, wf_from<T> x, wf_to<T> out, int64_t n, wf_number<T> a,
+                      wf_number<T> b)
 {
     for (int64_t i = wf_first(); i < n; i += wf_all())
         out[i] = dy ? dy[i] * C::slope(x[i], a, b) : C::value(x[i], a, b);
@@ -133,10 +134,9 @@ wf_status run_curve(const wf_run *run, const wf_tensor *const in[], wf_tensor *c
 
     if (n == 0)
         return WF_OK;
-    return wf_launch(run, run->node->op->name, curve<T, C>, wf_blocks(run, n), err,
-                     dy ? static_cast<const T *>(dy->data) : nullptr,
-                     static_cast<const T *>(x->data), static_cast<T *>(out[0]->data), n,
-                     (T)numbers->a, (T)numbers->b);
+    return wf_launch(run, run->node->op->name, curve<T, C>, wf_blocks(run, n), err, wf_read<T>(dy),
+                     wf_read<T>(x), wf_write<T>(out[0]), n, (wf_number<T>)numbers->a,
+                     (wf_number<T>)numbers->b);
 }
 
 template <class T>
@@ -150,20 +150,26 @@ wf_status run_gelu(const wf_run *run, const wf_tensor *const in[], wf_tensor *co
 
 } // namespace
 
-#define ROW(name, dtype, fn)                                                                       \
-    {.op = name, .dtypes = WF_TYPE(dtype), .in_place = 1, .prepare = wf_curve_prepare, .run = fn}, \
+#define ROW(name, dtype, narrow, ...)                                                              \
+    {.op = name,                                                                                   \
+     .dtypes = WF_TYPE(dtype),                                                                     \
+     .in_place = 1,                                                                                \
+     .is_narrow = narrow,                                                                          \
+     .prepare = wf_curve_prepare,                                                                  \
+     .run = __VA_ARGS__},                                                                          \
     {                                                                                              \
         .op = name "Grad", .domain = WF_DOMAIN_WEFT, .dtypes = WF_TYPE(dtype), .in_place = 3,      \
-        .prepare = wf_curve_prepare, .run = fn                                                     \
+        .is_narrow = narrow, .prepare = wf_curve_prepare, .run = __VA_ARGS__                       \
     }
 #define ROWS(name, C)                                                                              \
-    ROW(name, WF_F32, (run_curve<float, C>)), ROW(name, WF_F64, (run_curve<double, C>))
+    ROW(name, WF_F32, true, wf_wide_or_narrow<run_curve<float, C>, run_curve<wf_narrow, C>>),      \
+        ROW(name, WF_F64, false, run_curve<double, C>)
 
 WF_CUDA_ROWS(curves){
     ROWS("Celu", celu),
     ROWS("Elu", elu),
-    ROW("Gelu", WF_F32, run_gelu<float>),
-    ROW("Gelu", WF_F64, run_gelu<double>),
+    ROW("Gelu", WF_F32, true, wf_wide_or_narrow<run_gelu<float>, run_gelu<wf_narrow>>),
+    ROW("Gelu", WF_F64, false, run_gelu<double>),
     ROWS("HardSigmoid", hard_sigmoid),
     ROWS("HardSwish", hard_swish),
     ROWS("LeakyRelu", leaky_relu),

@@ -4,17 +4,19 @@
  *
  *     struct negate { template <class T> WF_CODE T operator()(T x) const { return -x; } };
  *     {.op = "Neg", ..., .run = wf_each<float, float, negate>}
+ *
+ * With wf_narrow for float they take tensors of which some are narrow (narrow.h).
  */
 #ifndef WF_KERNELS_CUDA_EACH_H
 #define WF_KERNELS_CUDA_EACH_H
 
-#include "common/kernels/cuda/code.h"
+#include "common/kernels/cuda/narrow.h"
 
 template <class T, class R, class F>
-__global__ void wf_each_element(const T *x, R *out, int64_t n, F f)
+__global__ void wf_each_element(wf_from<T> x, wf_to<R> out, int64_t n, F f)
 {
     for (int64_t i = wf_first(); i < n; i += wf_all())
-        out[i] = (R)f(x[i]);
+        out[i] = (wf_number<R>)f(x[i]);
 }
 
 /* out[i] = f(x[i]), an R of a T. */
@@ -27,7 +29,7 @@ wf_status wf_each(const wf_run *run, const wf_tensor *const in[], wf_tensor *con
     if (n == 0)
         return WF_OK;
     return wf_launch(run, run->node->op->name, wf_each_element<T, R, F>, wf_blocks(run, n), err,
-                     static_cast<const T *>(in[0]->data), static_cast<R *>(out[0]->data), n, F{});
+                     wf_read<T>(in[0]), wf_write<R>(out[0]), n, F{});
 }
 
 /* How far operand k is at element i of a walk. */
@@ -43,10 +45,10 @@ WF_CODE int64_t wf_at(const wf_walk &w, int k, int64_t i)
 }
 
 template <class T, class R, class F>
-__global__ void wf_each_pair(const T *x, const T *y, R *out, wf_walk w, F f)
+__global__ void wf_each_pair(wf_from<T> x, wf_from<T> y, wf_to<R> out, wf_walk w, F f)
 {
     for (int64_t i = wf_first(); i < w.elems; i += wf_all())
-        out[i] = (R)f(x[wf_at(w, 0, i)], y[wf_at(w, 1, i)]);
+        out[i] = (wf_number<R>)f(x[wf_at(w, 0, i)], y[wf_at(w, 1, i)]);
 }
 
 /* out[i] = f(x, y), an R of Ts, which are broadcast. */
@@ -60,8 +62,7 @@ wf_status wf_both(const wf_run *run, const wf_tensor *const in[], wf_tensor *con
         return WF_OK;
     wf_walk_broadcast(&w, out[0], 2, in);
     return wf_launch(run, run->node->op->name, wf_each_pair<T, R, F>, wf_blocks(run, w.elems), err,
-                     static_cast<const T *>(in[0]->data), static_cast<const T *>(in[1]->data),
-                     static_cast<R *>(out[0]->data), w, F{});
+                     wf_read<T>(in[0]), wf_read<T>(in[1]), wf_write<R>(out[0]), w, F{});
 }
 
 /* out = f(... f(f(in[0], in[1]), in[2]) ...), broadcast: what is joined so far lies in `out`. */

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cuda/nn/gemm.cu - Gemm: Y = alpha A' B' + beta C; and Linear. A row vector C is
  * added by the product itself; another is spread over Y first, and the product adds to it. Where
- * there is nothing to add up (k is 0), C is spread alone. */
+ * there is nothing to add up (k is 0), C is spread alone: both in float32 and float64 only. */
 #include "common/kernels/cuda/elementwise/each.h"
-extern "C" {
-#include "common/kernels/cuda/product/product.h"
-}
+#include "common/kernels/cuda/product/factors.h"
 
 namespace
 {
@@ -15,6 +13,7 @@ typedef struct plan {
     bool is_row, spreads;  /* C */
     bool cuts;
     double beta;
+    wf_factors factors;
 } plan;
 
 template <class T> __global__ void spread(const T *c, T *y, wf_walk w, T beta, bool cuts)
@@ -36,8 +35,10 @@ bool is_row(const wf_tensor *c, int64_t n)
     return c && c->rank > 0 && wf_dim(c, -1) == n && wf_elems(c) == n;
 }
 
-wf_status prepare_as(wf_prep *prep, wf_cuda_gemm g, const wf_tensor *c, wf_err *err)
+wf_status prepare_as(wf_prep *prep, wf_cuda_gemm g, const wf_tensor *const in[],
+                     const wf_tensor *out, wf_err *err)
 {
+    const wf_tensor *c = in[2], *read[WF_FACTORS] = {in[0], in[1], nullptr};
     plan *s = static_cast<plan *>(wf_arena_alloc(prep->arena, sizeof *s));
 
     if (!s)
@@ -53,7 +54,13 @@ wf_status prepare_as(wf_prep *prep, wf_cuda_gemm g, const wf_tensor *c, wf_err *
     g.aligned = WF_ALIGNED;
     prep->state = s;
     prep->release = release;
-    return g.m && g.n && g.k ? wf_cuda_gemm_new(prep, &g, &s->way, err) : WF_OK;
+    read[WF_FACTOR_ROW] = s->is_row ? c : nullptr;
+    wf_factors_of(prep, read, out, &g, &s->factors);
+    prep->widens = (s->spreads || g.k == 0) && wf_narrow_of(prep->node, in, &out) != WF_NONE;
+    if (prep->widens || !g.m || !g.n || !g.k)
+        return WF_OK;
+    WF_TRY(wf_cuda_gemm_new(prep, &g, &s->way, err));
+    return wf_factors_take_room(prep, &s->factors, read, err);
 }
 
 wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
@@ -61,7 +68,6 @@ wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *c
 {
     wf_cuda_gemm g = {};
 
-    g.dtype = out[0]->dtype;
     g.trans_a = wf_node_int(prep->node, "transA", 0) != 0;
     g.trans_b = wf_node_int(prep->node, "transB", 0) != 0;
     g.m = out[0]->dims[0];
@@ -69,7 +75,7 @@ wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *c
     g.k = in[0]->dims[g.trans_a ? 0 : 1];
     g.alpha = (double)wf_node_float(prep->node, "alpha", 1);
     g.beta = (double)wf_node_float(prep->node, "beta", 1);
-    return prepare_as(prep, g, in[2], err);
+    return prepare_as(prep, g, in, out[0], err);
 }
 
 /* All rows of x, whatever its rank, are one matrix. */
@@ -78,14 +84,13 @@ wf_status prepare_linear(wf_prep *prep, const wf_tensor *const in[], const wf_te
 {
     wf_cuda_gemm g = {};
 
-    g.dtype = out[0]->dtype;
     g.trans_b = wf_node_int(prep->node, "transB", 0) != 0;
     g.n = wf_dim(out[0], -1);
     g.k = wf_dim(in[0], -1);
     g.m = g.n ? wf_elems(out[0]) / g.n : 0;
     g.alpha = g.beta = 1;
     g.cuts = wf_node_string(prep->node, "activation", "")[0] != '\0';
-    return prepare_as(prep, g, in[2], err);
+    return prepare_as(prep, g, in, out[0], err);
 }
 
 template <class T>
@@ -100,6 +105,18 @@ wf_status spread_over(const wf_run *run, const plan *s, const wf_tensor *c, wf_t
                      (T)s->beta, s->cuts && !s->way);
 }
 
+wf_status multiply(const wf_run *run, const plan *s, const wf_tensor *const in[], wf_tensor *out,
+                   wf_err *err)
+{
+    const void *a, *b, *row;
+
+    WF_TRY(wf_factor_ready(&s->factors, WF_FACTOR_A, run, in[0], &a, err));
+    WF_TRY(wf_factor_ready(&s->factors, WF_FACTOR_B, run, in[1], &b, err));
+    WF_TRY(
+        wf_factor_ready(&s->factors, WF_FACTOR_ROW, run, s->is_row ? in[2] : nullptr, &row, err));
+    return wf_cuda_gemm_go(s->way, run, a, b, row, out->data, err);
+}
+
 wf_status gemm(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[], wf_err *err)
 {
     const plan *s = static_cast<const plan *>(run->state);
@@ -110,18 +127,17 @@ wf_status gemm(const wf_run *run, const wf_tensor *const in[], wf_tensor *const 
     if (s->spreads || !s->way)
         WF_TRY(out[0]->dtype == WF_F32 ? spread_over<float>(run, s, c, out[0], err)
                                        : spread_over<double>(run, s, c, out[0], err));
-    return s->way ? wf_cuda_gemm_go(s->way, run, in[0]->data, in[1]->data,
-                                    s->is_row ? in[2]->data : nullptr, out[0]->data, err)
-                  : WF_OK;
+    return s->way ? multiply(run, s, in, out[0], err) : WF_OK;
 }
 
 } // namespace
 
 WF_CUDA_ROWS(gemm){
-    {.op = "Gemm", .dtypes = WF_TYPES_FLOAT, .prepare = prepare, .run = gemm},
+    {.op = "Gemm", .dtypes = WF_TYPES_FLOAT, .is_narrow = true, .prepare = prepare, .run = gemm},
     {.op = "Linear",
      .domain = WF_DOMAIN_WEFT,
      .dtypes = WF_TYPES_FLOAT,
+     .is_narrow = true,
      .prepare = prepare_linear,
      .run = gemm},
     {},

@@ -2,10 +2,7 @@
 /* common/kernels/cuda/nn/matmul.cu - MatMul: products of the last two axes, the axes before them
  * broadcast; vectors are rows on the left and columns on the right. And Product, which reads them
  * transposed. */
-#include "common/kernels/cuda/code.h"
-extern "C" {
-#include "common/kernels/cuda/product/product.h"
-}
+#include "common/kernels/cuda/product/factors.h"
 
 namespace
 {
@@ -14,6 +11,8 @@ typedef struct plan {
     wf_cuda_gemm_way *way; /* of as many products as the inner axis of `batch` has; NULL: k is 0 */
     wf_walk batch;         /* of matrices: operands A and B */
     int64_t sizes[3];      /* elements of a matrix A, B, C */
+    size_t bytes[3];       /* of an element of theirs, as they are multiplied */
+    wf_factors factors;
 } plan;
 
 void release(void *state)
@@ -29,7 +28,6 @@ wf_cuda_gemm shape_of(const wf_node *node, const wf_tensor *a, const wf_tensor *
     const wf_tensor *operands[2] = {&heads[0], &heads[1]};
     wf_cuda_gemm g = {};
 
-    g.dtype = a->dtype;
     g.trans_a = wf_node_int(node, "transA", 0) != 0;
     g.trans_b = wf_node_int(node, "transB", 0) != 0;
     g.alpha = 1;
@@ -51,12 +49,12 @@ wf_cuda_gemm shape_of(const wf_node *node, const wf_tensor *a, const wf_tensor *
 
 /* Where products begin that are not the first of a tensor: to so many bytes all of them are
  * aligned. */
-uint32_t alignment(const plan *s, size_t size)
+uint32_t alignment(const plan *s)
 {
     uint64_t bits = WF_ALIGNED;
 
     for (int i = 0; i < 3 && s->batch.rank > 1; i++)
-        bits |= (uint64_t)s->sizes[i] * size;
+        bits |= (uint64_t)s->sizes[i] * s->bytes[i];
     return (uint32_t)(bits & -bits); /* the lowest one */
 }
 
@@ -64,6 +62,7 @@ wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *c
                   wf_err *err)
 {
     plan *s = static_cast<plan *>(wf_arena_alloc(prep->arena, sizeof *s));
+    const wf_tensor *read[WF_FACTORS] = {in[0], in[1], nullptr};
     unsigned inner;
     wf_cuda_gemm g;
 
@@ -81,10 +80,16 @@ wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *c
     g.strides[2] = s->sizes[2];
     if (g.batch > INT32_MAX)
         return wf_fail(err, WF_UNSUPPORTED, NULL, "it has more than 2^31 - 1 products");
-    g.aligned = alignment(s, wf_dtype_size(g.dtype));
+    wf_factors_of(prep, read, out[0], &g, &s->factors);
+    s->bytes[0] = s->bytes[1] = wf_dtype_size(g.factors == WF_NONE ? g.dtype : g.factors);
+    s->bytes[2] = wf_dtype_size(out[0]->dtype);
+    g.aligned = alignment(s);
     prep->state = s;
     prep->release = release;
-    return s->batch.elems && g.m && g.n && g.k ? wf_cuda_gemm_new(prep, &g, &s->way, err) : WF_OK;
+    if (!s->batch.elems || !g.m || !g.n || !g.k)
+        return WF_OK;
+    WF_TRY(wf_cuda_gemm_new(prep, &g, &s->way, err));
+    return wf_factors_take_room(prep, &s->factors, read, err);
 }
 
 typedef struct job {
@@ -92,7 +97,6 @@ typedef struct job {
     const wf_run *run;
     const char *a, *b;
     char *c;
-    size_t size; /* bytes of an element */
     wf_status rc;
     wf_err *err;
 } job;
@@ -102,28 +106,27 @@ void go_along(void *arg, const wf_span *at)
 {
     job *j = static_cast<job *>(arg);
     const int64_t *sizes = j->s->sizes;
+    const size_t *bytes = j->s->bytes;
 
     if (j->rc == WF_OK)
-        j->rc = wf_cuda_gemm_go(j->s->way, j->run, j->a + (size_t)(at->at[0] * sizes[0]) * j->size,
-                                j->b + (size_t)(at->at[1] * sizes[1]) * j->size, NULL,
-                                j->c + (size_t)(at->first * sizes[2]) * j->size, j->err);
+        j->rc = wf_cuda_gemm_go(j->s->way, j->run, j->a + (size_t)(at->at[0] * sizes[0]) * bytes[0],
+                                j->b + (size_t)(at->at[1] * sizes[1]) * bytes[1], NULL,
+                                j->c + (size_t)(at->first * sizes[2]) * bytes[2], j->err);
 }
 
 wf_status matmul(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                  wf_err *err)
 {
     const plan *s = static_cast<const plan *>(run->state);
-    job j = {s,
-             run,
-             static_cast<const char *>(in[0]->data),
-             static_cast<const char *>(in[1]->data),
-             static_cast<char *>(out[0]->data),
-             wf_dtype_size(out[0]->dtype),
-             WF_OK,
-             err};
+    const void *a, *b;
+    job j = {s, run, nullptr, nullptr, static_cast<char *>(out[0]->data), WF_OK, err};
 
     if (!s->way)
         return wf_stream_fill(run->stream, out[0]->data, 0, wf_tensor_bytes(out[0]), err);
+    WF_TRY(wf_factor_ready(&s->factors, WF_FACTOR_A, run, in[0], &a, err));
+    WF_TRY(wf_factor_ready(&s->factors, WF_FACTOR_B, run, in[1], &b, err));
+    j.a = static_cast<const char *>(a);
+    j.b = static_cast<const char *>(b);
     wf_walk_range(&s->batch, 0, s->batch.elems, go_along, &j);
     return j.rc;
 }
@@ -131,10 +134,15 @@ wf_status matmul(const wf_run *run, const wf_tensor *const in[], wf_tensor *cons
 } // namespace
 
 WF_CUDA_ROWS(matmul){
-    {.op = "MatMul", .dtypes = WF_TYPES_FLOAT, .prepare = prepare, .run = matmul},
+    {.op = "MatMul",
+     .dtypes = WF_TYPES_FLOAT,
+     .is_narrow = true,
+     .prepare = prepare,
+     .run = matmul},
     {.op = "Product",
      .domain = WF_DOMAIN_WEFT,
      .dtypes = WF_TYPES_FLOAT,
+     .is_narrow = true,
      .prepare = prepare,
      .run = matmul},
     {},

@@ -57,12 +57,15 @@ WF_CODE int64_t index_of(const wf_pooling &v, int64_t plane, int64_t at)
     return plane * v.s.in_size + at;
 }
 
-template <class T> __global__ void find_largest(wf_pooling v, const T *x, T *y, int64_t *index)
+template <class T>
+__global__ void find_largest(wf_pooling v, wf_from<T> x, wf_to<T> y, int64_t *index)
 {
+    using N = wf_number<T>;
+
     for (int64_t e = wf_first(); e < v.planes * v.s.out_size; e += wf_all()) {
         int64_t plane = e / v.s.out_size;
-        const T *from = x + plane * v.s.in_size;
-        top<T> t = {lowest<T>(), -1};
+        const wf_from<T> from = x + plane * v.s.in_size;
+        top<N> t = {lowest<N>(), -1};
 
         wf_each_input(v.s, e % v.s.out_size, [&](int64_t at, int64_t) {
             t.look(from[at], at);
@@ -75,14 +78,16 @@ template <class T> __global__ void find_largest(wf_pooling v, const T *x, T *y, 
     }
 }
 
-template <class T> __global__ void find_largest_of_planes(wf_pooling v, const T *x, T *y)
+template <class T> __global__ void find_largest_of_planes(wf_pooling v, wf_from<T> x, wf_to<T> y)
 {
+    using N = wf_number<T>;
+
     for (int64_t p = blockIdx.x; p < v.planes; p += gridDim.x) {
-        T all = lowest<T>();
+        N all = lowest<N>();
 
         for (int64_t i = threadIdx.x; i < v.s.in_size; i += blockDim.x)
             all = largest()(all, x[p * v.s.in_size + i]);
-        all = wf_join_block(all, lowest<T>(), largest());
+        all = wf_join_block(all, lowest<N>(), largest());
         if (threadIdx.x == 0)
             y[p] = all;
     }
@@ -90,15 +95,18 @@ template <class T> __global__ void find_largest_of_planes(wf_pooling v, const T 
 
 /* dy goes to the first element of a window that equals y. */
 template <class T>
-__global__ void give_to_largest(wf_pooling v, const T *dy, const T *x, const T *y, T *dx)
+__global__ void give_to_largest(wf_pooling v, wf_from<T> dy, wf_from<T> x, wf_from<T> y,
+                                wf_to<T> dx)
 {
+    using N = wf_number<T>;
+
     for (int64_t e = wf_first(); e < v.planes * v.s.in_size; e += wf_all()) {
         int64_t plane = e / v.s.in_size, own = e % v.s.in_size;
-        const T *from = x + plane * v.s.in_size;
-        T sum = 0;
+        const wf_from<T> from = x + plane * v.s.in_size;
+        N sum = 0;
 
         wf_each_output(v.s, own, [&](int64_t o, int64_t) {
-            T most = y[plane * v.s.out_size + o];
+            N most = y[plane * v.s.out_size + o];
             int64_t first = -1;
 
             if (x[e] != most)
@@ -115,8 +123,11 @@ __global__ void give_to_largest(wf_pooling v, const T *dy, const T *x, const T *
 }
 
 template <class T>
-__global__ void give_to_largest_of_planes(wf_pooling v, const T *dy, const T *x, const T *y, T *dx)
+__global__ void give_to_largest_of_planes(wf_pooling v, wf_from<T> dy, wf_from<T> x, wf_from<T> y,
+                                          wf_to<T> dx)
 {
+    using N = wf_number<T>;
+
     for (int64_t p = blockIdx.x; p < v.planes; p += gridDim.x) {
         const int64_t n = v.s.in_size;
         int64_t first = n;
@@ -126,7 +137,7 @@ __global__ void give_to_largest_of_planes(wf_pooling v, const T *dy, const T *x,
                 first = wf_lower()(first, i);
         first = wf_join_block(first, n, wf_lower());
         for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
-            dx[p * n + i] = i == first ? dy[p] : T(0);
+            dx[p * n + i] = i == first ? dy[p] : N(0);
     }
 }
 
@@ -258,8 +269,8 @@ wf_status max_pool(const wf_run *run, const wf_tensor *const in[], wf_tensor *co
                    wf_err *err)
 {
     const wf_pooling &v = *static_cast<const wf_pooling *>(run->state);
-    const T *x = wf_in<T>(in[0]);
-    T *y = wf_out<T>(out[0]);
+    const wf_from<T> x = wf_read<T>(in[0]);
+    const wf_to<T> y = wf_write<T>(out[0]);
 
     if (v.whole && y && !out[1])
         return by_planes(run, find_largest_of_planes<T>, v, err, x, y);
@@ -272,8 +283,8 @@ wf_status max_pool_grad(const wf_run *run, const wf_tensor *const in[], wf_tenso
                         wf_err *err)
 {
     const wf_pooling &v = *static_cast<const wf_pooling *>(run->state);
-    const T *dy = wf_in<T>(in[0]), *x = wf_in<T>(in[1]), *y = wf_in<T>(in[2]);
-    T *dx = wf_out<T>(out[0]);
+    const wf_from<T> dy = wf_read<T>(in[0]), x = wf_read<T>(in[1]), y = wf_read<T>(in[2]);
+    const wf_to<T> dx = wf_write<T>(out[0]);
 
     if (v.whole)
         return by_planes(run, give_to_largest_of_planes<T>, v, err, dy, x, y, dx);
@@ -336,18 +347,26 @@ wf_status lp_pool_grad(const wf_run *run, const wf_tensor *const in[], wf_tensor
         .op = name, .domain = WF_DOMAIN_WEFT, .dtypes = WF_TYPE(dtype), .prepare = prepare_grad,   \
         .run = fn                                                                                  \
     }
+#define NARROW(name, domain_, prepare_, fn)                                                        \
+    {                                                                                              \
+        .op = name, .domain = domain_, .dtypes = WF_TYPE(WF_F32), .is_narrow = true,               \
+        .prepare = prepare_, .run = wf_wide_or_narrow<fn<float>, fn<wf_narrow>>                    \
+    }
 #define ROWS(name, fn) ROW(name, WF_F32, fn<float>), ROW(name, WF_F64, fn<double>)
 #define GRADS(name, fn) GRAD(name, WF_F32, fn<float>), GRAD(name, WF_F64, fn<double>)
 
 WF_CUDA_ROWS(pooling){
     ROWS("AveragePool", average_pool),
     ROWS("GlobalAveragePool", average_pool),
-    ROWS("GlobalMaxPool", max_pool),
+    NARROW("GlobalMaxPool", nullptr, prepare, max_pool),
+    ROW("GlobalMaxPool", WF_F64, max_pool<double>),
     ROWS("LpPool", lp_pool),
-    ROWS("MaxPool", max_pool),
+    NARROW("MaxPool", nullptr, prepare, max_pool),
+    ROW("MaxPool", WF_F64, max_pool<double>),
     ROW("MaxPool", WF_U8, max_pool<uint8_t>),
     GRADS("AveragePoolGrad", average_pool_grad),
     GRADS("LpPoolGrad", lp_pool_grad),
-    GRADS("MaxPoolGrad", max_pool_grad),
+    NARROW("MaxPoolGrad", WF_DOMAIN_WEFT, prepare_grad, max_pool_grad),
+    GRAD("MaxPoolGrad", WF_F64, max_pool_grad<double>),
     {},
 };

@@ -6,6 +6,7 @@
 #define WF_KERNELS_CUDA_WINDOW_H
 
 #include "common/kernels/cuda/memory.h"
+#include "common/kernels/cuda/narrow.h"
 extern "C" {
 #include "common/kernels/shape/spatial.h"
 }

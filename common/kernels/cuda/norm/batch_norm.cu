@@ -8,7 +8,8 @@
  * thread does, so that neighbours read neighbouring channels.
  *
  * In training cuDNN computes float32 where it can; the gradient's statistics are made here, as the
- * graph does not keep those of the forward pass. */
+ * graph does not keep those of the forward pass. Where a tensor is narrow the kernels here compute,
+ * which read and write it as it is. */
 #include "common/kernels/cuda/norm/moments.h"
 extern "C" {
 #include "common/kernels/cuda/dnn/norm.h"
@@ -43,14 +44,14 @@ WF_CODE int64_t place_of(const plan &p, int64_t channel, int64_t i)
 }
 
 /* What a channel's sums are taken about. */
-template <class T> WF_CODE double shift_of(const plan &p, const T *x, int64_t channel)
+template <class X> WF_CODE double shift_of(const plan &p, X x, int64_t channel)
 {
     return p.count ? (double)x[channel * p.v.inner] : 0;
 }
 
 /* What is summed of an element: x and its square, about the channel's first. */
 template <class T> struct of_moments {
-    const T *x;
+    wf_from<T> x;
 
     WF_CODE wf_two add(const plan &p, wf_two all, int64_t channel, int64_t i) const
     {
@@ -60,7 +61,7 @@ template <class T> struct of_moments {
 
 /* dy, and dy (x - mean). */
 template <class T> struct of_grads {
-    const T *dy, *x;
+    wf_from<T> dy, x;
     const wf_two *moments;
 
     WF_CODE wf_two add(const plan &p, wf_two all, int64_t channel, int64_t i) const
@@ -122,7 +123,7 @@ WF_CODE wf_two join_pieces(const plan &p, const wf_two *sums, int64_t channel)
 
 /* Mean and variance of each channel: those that are given, or else the batch's. */
 template <class T>
-__global__ void find_moments(plan p, const T *x, const T *mean, const T *variance,
+__global__ void find_moments(plan p, wf_from<T> x, wf_from<T> mean, wf_from<T> variance,
                              const wf_two *sums, wf_two *moments)
 {
     for (int64_t c = wf_first(); c < p.v.channels; c += wf_all())
@@ -131,11 +132,11 @@ __global__ void find_moments(plan p, const T *x, const T *mean, const T *varianc
 }
 
 /* The running value after a batch; with momentum 0 it is the batch's, whatever it was. */
-template <class T> WF_CODE T moved(const plan &p, const T *old, int64_t c, double now)
+template <class T> WF_CODE wf_number<T> moved(const plan &p, wf_from<T> old, int64_t c, double now)
 {
     double m = p.v.momentum;
 
-    return (T)(m == 0 ? now : (double)old[c] * m + now * (1 - m));
+    return (wf_number<T>)(m == 0 ? now : (double)old[c] * m + now * (1 - m));
 }
 
 /* The moments as cuDNN has them, of float32 alone, and back. */
@@ -157,7 +158,7 @@ __global__ void take_moments(plan p, const float *mean, const float *inverse, wf
 }
 
 template <class T>
-__global__ void find_lines(plan p, const T *scale, const T *bias, const wf_two *moments,
+__global__ void find_lines(plan p, wf_from<T> scale, wf_from<T> bias, const wf_two *moments,
                            line *lines)
 {
     for (int64_t c = wf_first(); c < p.v.channels; c += wf_all()) {
@@ -168,42 +169,46 @@ __global__ void find_lines(plan p, const T *scale, const T *bias, const wf_two *
 }
 
 template <class T>
-__global__ void move_running(plan p, const T *mean, const T *variance, const wf_two *moments,
-                             T *means, T *variances)
+__global__ void move_running(plan p, wf_from<T> mean, wf_from<T> variance, const wf_two *moments,
+                             wf_to<T> means, wf_to<T> variances)
 {
     for (int64_t c = wf_first(); c < p.v.channels; c += wf_all()) {
         if (means)
-            means[c] = moved(p, mean, c, moments[c].a);
+            means[c] = moved<T>(p, mean, c, moments[c].a);
         if (variances)
-            variances[c] = moved(p, variance, c, moments[c].b);
+            variances[c] = moved<T>(p, variance, c, moments[c].b);
     }
 }
 
 template <class T>
-__global__ void find_grad_lines(plan p, const T *scale, const wf_two *moments, const wf_two *sums,
-                                line *lines, T *dscale, T *dbias)
+__global__ void find_grad_lines(plan p, wf_from<T> scale, const wf_two *moments, const wf_two *sums,
+                                line *lines, wf_to<T> dscale, wf_to<T> dbias)
 {
+    using N = wf_number<T>;
+
     for (int64_t c = wf_first(); c < p.v.channels; c += wf_all()) {
         wf_two all = join_pieces(p, sums, c);
         double inv = 1 / std::sqrt(moments[c].b + p.v.epsilon), slope = (double)scale[c] * inv;
         double back = p.v.training ? -slope * inv * inv * all.b / (double)p.count : 0;
 
         if (dscale)
-            dscale[c] = (T)(all.b * inv);
+            dscale[c] = (N)(all.b * inv);
         if (dbias)
-            dbias[c] = (T)all.a;
+            dbias[c] = (N)all.a;
         lines[c] = {slope, back,
                     p.v.training ? -slope * all.a / (double)p.count - back * moments[c].a : 0};
     }
 }
 
 template <class T>
-__global__ void put_on_lines(plan p, const T *dy, const T *x, const line *lines, T *out)
+__global__ void put_on_lines(plan p, wf_from<T> dy, wf_from<T> x, const line *lines, wf_to<T> out)
 {
+    using N = wf_number<T>;
+
     for (int64_t i = wf_first(); i < p.count * p.v.channels; i += wf_all()) {
         line l = lines[i / p.v.inner % p.v.channels];
 
-        out[i] = dy ? (T)l.a * dy[i] + (T)l.b * x[i] + (T)l.c : (T)l.a * x[i] + (T)l.c;
+        out[i] = dy ? (N)l.a * dy[i] + (N)l.b * x[i] + (N)l.c : (N)l.a * x[i] + (N)l.c;
     }
 }
 
@@ -254,7 +259,7 @@ wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *c
     WF_TRY(wf_new_plan(prep, &p, err));
     prep->release = release;
     WF_TRY(wf_batch_norm_of(prep->node, in, &p->v, err));
-    if (in[0]->dtype == WF_F32 && out[0])
+    if (in[0]->dtype == WF_F32 && out[0] && wf_narrow_of(prep->node, in, out) == WF_NONE)
         WF_TRY(ask_cudnn(prep, p, false, err));
     return finish(prep, p, err);
 }
@@ -267,7 +272,8 @@ wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[], const wf_tens
     WF_TRY(wf_new_plan(prep, &p, err));
     prep->release = release;
     WF_TRY(wf_batch_norm_grad_of(prep->node, in, &p->v, err));
-    if (in[0]->dtype == WF_F32 && out[0] && out[1] && out[2])
+    if (in[0]->dtype == WF_F32 && out[0] && out[1] && out[2] &&
+        wf_narrow_of(prep->node, in, out) == WF_NONE)
         WF_TRY(ask_cudnn(prep, p, true, err));
     return finish(prep, p, err);
 }
@@ -287,7 +293,8 @@ template <class F> wf_status sum(const wf_run *run, F what, wf_err *err)
 
 /* The moments of x in the workspace; mean and variance: nullptr to take the batch's. */
 template <class T>
-wf_status moments_of(const wf_run *run, const T *x, const T *mean, const T *variance, wf_err *err)
+wf_status moments_of(const wf_run *run, wf_from<T> x, wf_from<T> mean, wf_from<T> variance,
+                     wf_err *err)
 {
     const plan *p = static_cast<const plan *>(run->state);
 
@@ -298,7 +305,8 @@ wf_status moments_of(const wf_run *run, const T *x, const T *mean, const T *vari
                      wf_room<wf_two>(run, p->moments));
 }
 
-template <class T> wf_status put(const wf_run *run, const T *dy, const T *x, T *out, wf_err *err)
+template <class T>
+wf_status put(const wf_run *run, wf_from<T> dy, wf_from<T> x, wf_to<T> out, wf_err *err)
 {
     const plan *p = static_cast<const plan *>(run->state);
 
@@ -353,21 +361,22 @@ wf_status forward(const wf_run *run, const wf_tensor *const in[], wf_tensor *con
                   wf_err *err)
 {
     const plan *p = static_cast<const plan *>(run->state);
-    const T *x = wf_in<T>(in[0]), *mean = wf_in<T>(in[3]), *variance = wf_in<T>(in[4]);
+    const wf_from<T> x = wf_read<T>(in[0]);
+    const wf_from<T> mean = wf_read<T>(in[3]), variance = wf_read<T>(in[4]);
     const wf_two *moments = wf_room<const wf_two>(run, p->moments);
 
     if (p->way)
         WF_TRY(forward_by_cudnn(run, in, out[0], err));
     else
-        WF_TRY(moments_of(run, x, p->v.training ? nullptr : mean, variance, err));
+        WF_TRY(moments_of<T>(run, x, p->v.training ? wf_read<T>(nullptr) : mean, variance, err));
     if (p->v.training && (out[1] || out[2]))
         WF_TRY(wf_launch(run, "running", move_running<T>, wf_blocks(run, p->v.channels), err, *p,
-                         mean, variance, moments, wf_out<T>(out[1]), wf_out<T>(out[2])));
+                         mean, variance, moments, wf_write<T>(out[1]), wf_write<T>(out[2])));
     if (p->way)
         return WF_OK;
     WF_TRY(wf_launch(run, "lines", find_lines<T>, wf_blocks(run, p->v.channels), err, *p,
-                     wf_in<T>(in[1]), wf_in<T>(in[2]), moments, wf_room<line>(run, p->lines)));
-    return put(run, static_cast<const T *>(nullptr), x, wf_out<T>(out[0]), err);
+                     wf_read<T>(in[1]), wf_read<T>(in[2]), moments, wf_room<line>(run, p->lines)));
+    return put<T>(run, wf_read<T>(nullptr), x, wf_write<T>(out[0]), err);
 }
 
 template <class T>
@@ -375,38 +384,36 @@ wf_status backward(const wf_run *run, const wf_tensor *const in[], wf_tensor *co
                    wf_err *err)
 {
     const plan *p = static_cast<const plan *>(run->state);
-    const T *dy = wf_in<T>(in[0]), *x = wf_in<T>(in[1]);
+    const wf_from<T> dy = wf_read<T>(in[0]), x = wf_read<T>(in[1]);
     const wf_two *moments = wf_room<const wf_two>(run, p->moments);
 
-    WF_TRY(moments_of(run, x, wf_in<T>(in[3]), wf_in<T>(in[4]), err));
+    WF_TRY(moments_of<T>(run, x, wf_read<T>(in[3]), wf_read<T>(in[4]), err));
     if (p->way)
         return backward_by_cudnn(run, in, out, err);
     WF_TRY(sum(run, of_grads<T>{dy, x, moments}, err));
     WF_TRY(wf_launch(run, "lines", find_grad_lines<T>, wf_blocks(run, p->v.channels), err, *p,
-                     wf_in<T>(in[2]), moments, wf_room<const wf_two>(run, p->sums),
-                     wf_room<line>(run, p->lines), wf_out<T>(out[1]), wf_out<T>(out[2])));
-    return put(run, dy, x, wf_out<T>(out[0]), err);
+                     wf_read<T>(in[2]), moments, wf_room<const wf_two>(run, p->sums),
+                     wf_room<line>(run, p->lines), wf_write<T>(out[1]), wf_write<T>(out[2])));
+    return put<T>(run, dy, x, wf_write<T>(out[0]), err);
 }
 
 } // namespace
 
-#define FORWARD(name, domain_, dtype, T)                                                           \
+#define ROWS(name, domain_, prepare_, fn)                                                          \
+    {.op = name,                                                                                   \
+     .domain = domain_,                                                                            \
+     .dtypes = WF_TYPE(WF_F32),                                                                    \
+     .is_narrow = true,                                                                            \
+     .prepare = prepare_,                                                                          \
+     .run = wf_wide_or_narrow<fn<float>, fn<wf_narrow>>},                                          \
     {                                                                                              \
-        .op = name, .domain = domain_, .dtypes = WF_TYPE(dtype), .prepare = prepare,               \
-        .run = forward<T>                                                                          \
-    }
-#define GRAD(dtype, T)                                                                             \
-    {                                                                                              \
-        .op = "BatchNormalizationGrad", .domain = WF_DOMAIN_WEFT, .dtypes = WF_TYPE(dtype),        \
-        .prepare = prepare_grad, .run = backward<T>                                                \
+        .op = name, .domain = domain_, .dtypes = WF_TYPE(WF_F64), .prepare = prepare_,             \
+        .run = fn<double>                                                                          \
     }
 
 WF_CUDA_ROWS(batch_norm){
-    FORWARD("BatchNormalization", NULL, WF_F32, float),
-    FORWARD("BatchNormalization", NULL, WF_F64, double),
-    FORWARD("BatchNormalizationTrain", WF_DOMAIN_WEFT, WF_F32, float),
-    FORWARD("BatchNormalizationTrain", WF_DOMAIN_WEFT, WF_F64, double),
-    GRAD(WF_F32, float),
-    GRAD(WF_F64, double),
+    ROWS("BatchNormalization", nullptr, prepare, forward),
+    ROWS("BatchNormalizationTrain", WF_DOMAIN_WEFT, prepare, forward),
+    ROWS("BatchNormalizationGrad", WF_DOMAIN_WEFT, prepare_grad, backward),
     {},
 };

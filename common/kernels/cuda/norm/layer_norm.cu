@@ -21,7 +21,7 @@ struct plan {
 };
 
 /* Mean (a) and 1 / deviation (b) of a row. */
-template <class T> WF_CODE wf_two moments_of(const wf_layer_norm &v, const T *x)
+template <class X> WF_CODE wf_two moments_of(const wf_layer_norm &v, X x)
 {
     wf_two sums = {0, 0}, m;
 
@@ -35,16 +35,18 @@ template <class T> WF_CODE wf_two moments_of(const wf_layer_norm &v, const T *x)
 }
 
 template <class T>
-__global__ void normalise(wf_layer_norm v, const T *x, const T *scale, const T *bias, T *y,
-                          float *means, float *invs)
+__global__ void normalise(wf_layer_norm v, wf_from<T> x, wf_from<T> scale, wf_from<T> bias,
+                          wf_to<T> y, float *means, float *invs)
 {
+    using N = wf_number<T>;
+
     for (int64_t r = blockIdx.x; r < v.rows; r += gridDim.x) {
-        const T *from = x + r * v.n;
+        const wf_from<T> from = x + r * v.n;
         wf_two m = moments_of(v, from);
-        T mean = (T)m.a, inv = (T)m.b;
+        N mean = (N)m.a, inv = (N)m.b;
 
         for (int64_t i = threadIdx.x; y && i < v.n; i += blockDim.x) {
-            T z = (from[i] - mean) * inv * scale[i];
+            N z = (from[i] - mean) * inv * scale[i];
 
             y[r * v.n + i] = bias ? z + bias[i] : z;
         }
@@ -57,27 +59,29 @@ __global__ void normalise(wf_layer_norm v, const T *x, const T *scale, const T *
 
 /* dx, and the moments, which the columns want. */
 template <class T>
-__global__ void row_grads(wf_layer_norm v, const T *dy, const T *x, const T *scale, T *dx,
-                          wf_two *moments)
+__global__ void row_grads(wf_layer_norm v, wf_from<T> dy, wf_from<T> x, wf_from<T> scale,
+                          wf_to<T> dx, wf_two *moments)
 {
+    using N = wf_number<T>;
+
     for (int64_t r = blockIdx.x; r < v.rows; r += gridDim.x) {
         const int64_t at = r * v.n;
         wf_two m = moments_of(v, x + at), sums = {0, 0};
-        T mean = (T)m.a, inv = (T)m.b, first, second;
+        N mean = (N)m.a, inv = (N)m.b, first, second;
 
         if (threadIdx.x == 0)
             moments[r] = m;
         if (!dx)
             continue;
         for (int64_t i = threadIdx.x; i < v.n; i += blockDim.x) {
-            T g = dy[at + i] * scale[i];
+            N g = dy[at + i] * scale[i];
 
             sums.a += (double)g;
             sums.b += (double)(g * ((x[at + i] - mean) * inv));
         }
         sums = wf_join_two(sums);
-        first = v.rms ? T(0) : (T)(sums.a / (double)v.n);
-        second = (T)(sums.b / (double)v.n);
+        first = v.rms ? N(0) : (N)(sums.a / (double)v.n);
+        second = (N)(sums.b / (double)v.n);
         for (int64_t i = threadIdx.x; i < v.n; i += blockDim.x)
             dx[at + i] = inv * (dy[at + i] * scale[i] - first - (x[at + i] - mean) * inv * second);
     }
@@ -85,8 +89,10 @@ __global__ void row_grads(wf_layer_norm v, const T *dy, const T *x, const T *sca
 
 /* sums [parts, n]: of dy times the normalised x, and of dy. */
 template <class T>
-__global__ void column_parts(plan p, const T *dy, const T *x, const wf_two *moments, wf_two *sums)
+__global__ void column_parts(plan p, wf_from<T> dy, wf_from<T> x, const wf_two *moments,
+                             wf_two *sums)
 {
+    using N = wf_number<T>;
     const int64_t n = p.v.n;
 
     for (int64_t e = wf_first(); e < p.parts * n; e += wf_all()) {
@@ -94,7 +100,7 @@ __global__ void column_parts(plan p, const T *dy, const T *x, const wf_two *mome
         wf_two all = {0, 0};
 
         for (int64_t r = from; r < to && r < p.v.rows; r++) {
-            T g = dy[r * n + e % n], mean = (T)moments[r].a, inv = (T)moments[r].b;
+            N g = dy[r * n + e % n], mean = (N)moments[r].a, inv = (N)moments[r].b;
 
             all.a += (double)(g * ((x[r * n + e % n] - mean) * inv));
             all.b += (double)g;
@@ -103,8 +109,11 @@ __global__ void column_parts(plan p, const T *dy, const T *x, const wf_two *mome
     }
 }
 
-template <class T> __global__ void join_parts(plan p, const wf_two *sums, T *dscale, T *dbias)
+template <class T>
+__global__ void join_parts(plan p, const wf_two *sums, wf_to<T> dscale, wf_to<T> dbias)
 {
+    using N = wf_number<T>;
+
     for (int64_t i = wf_first(); i < p.v.n; i += wf_all()) {
         wf_two all = {0, 0};
 
@@ -113,9 +122,9 @@ template <class T> __global__ void join_parts(plan p, const wf_two *sums, T *dsc
             all.b += sums[part * p.v.n + i].b;
         }
         if (dscale)
-            dscale[i] = (T)all.a;
+            dscale[i] = (N)all.a;
         if (dbias)
-            dbias[i] = (T)all.b;
+            dbias[i] = (N)all.b;
     }
 }
 
@@ -124,7 +133,7 @@ wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *c
 {
     plan *p;
 
-    (void)out;
+    prep->widens = wf_is_narrow(out[1]) || wf_is_narrow(out[2]);
     WF_TRY(wf_new_plan(prep, &p, err));
     return wf_layer_norm_of(prep->node, in[0], in[1], in[2], &p->v, err);
 }
@@ -152,8 +161,8 @@ wf_status forward(const wf_run *run, const wf_tensor *const in[], wf_tensor *con
 
     return wf_launch_meeting(run, run->node->op->name, normalise<T>,
                              wf_blocks(run, p->v.rows * WF_BLOCK), wf_threads(p->v.n), err, p->v,
-                             wf_in<T>(in[0]), wf_in<T>(in[1]), wf_in<T>(in[2]), wf_out<T>(out[0]),
-                             wf_out<float>(out[1]), wf_out<float>(out[2]));
+                             wf_read<T>(in[0]), wf_read<T>(in[1]), wf_read<T>(in[2]),
+                             wf_write<T>(out[0]), wf_out<float>(out[1]), wf_out<float>(out[2]));
 }
 
 template <class T>
@@ -161,40 +170,47 @@ wf_status backward(const wf_run *run, const wf_tensor *const in[], wf_tensor *co
                    wf_err *err)
 {
     const plan *p = static_cast<const plan *>(run->state);
-    const T *dy = wf_in<T>(in[0]), *x = wf_in<T>(in[1]);
+    const wf_from<T> dy = wf_read<T>(in[0]), x = wf_read<T>(in[1]);
     wf_two *moments = wf_room<wf_two>(run, p->moments), *sums = wf_room<wf_two>(run, p->sums);
 
     WF_TRY(wf_launch_meeting(run, "rows", row_grads<T>, wf_blocks(run, p->v.rows * WF_BLOCK),
-                             wf_threads(p->v.n), err, p->v, dy, x, wf_in<T>(in[2]),
-                             wf_out<T>(out[0]), moments));
+                             wf_threads(p->v.n), err, p->v, dy, x, wf_read<T>(in[2]),
+                             wf_write<T>(out[0]), moments));
     if ((!out[1] && !out[2]) || p->v.n == 0)
         return WF_OK;
     WF_TRY(wf_launch(run, "parts", column_parts<T>, wf_blocks(run, p->parts * p->v.n), err, *p, dy,
                      x, static_cast<const wf_two *>(moments), sums));
     return wf_launch(run, "columns", join_parts<T>, wf_blocks(run, p->v.n), err, *p,
-                     static_cast<const wf_two *>(sums), wf_out<T>(out[1]), wf_out<T>(out[2]));
+                     static_cast<const wf_two *>(sums), wf_write<T>(out[1]), wf_write<T>(out[2]));
 }
 
 } // namespace
 
-#define FORWARD(name, dtype, T)                                                                    \
+#define FORWARD(name)                                                                              \
+    {.op = name,                                                                                   \
+     .dtypes = WF_TYPE(WF_F32),                                                                    \
+     .is_narrow = true,                                                                            \
+     .prepare = prepare,                                                                           \
+     .run = wf_wide_or_narrow<forward<float>, forward<wf_narrow>>},                                \
     {                                                                                              \
-        .op = name, .dtypes = WF_TYPE(dtype), .prepare = prepare, .run = forward<T>                \
+        .op = name, .dtypes = WF_TYPE(WF_F64), .prepare = prepare, .run = forward<double>          \
     }
-#define GRAD(name, dtype, T)                                                                       \
+#define GRAD(name)                                                                                 \
+    {.op = name,                                                                                   \
+     .domain = WF_DOMAIN_WEFT,                                                                     \
+     .dtypes = WF_TYPE(WF_F32),                                                                    \
+     .is_narrow = true,                                                                            \
+     .prepare = prepare_grad,                                                                      \
+     .run = wf_wide_or_narrow<backward<float>, backward<wf_narrow>>},                              \
     {                                                                                              \
-        .op = name, .domain = WF_DOMAIN_WEFT, .dtypes = WF_TYPE(dtype), .prepare = prepare_grad,   \
-        .run = backward<T>                                                                         \
+        .op = name, .domain = WF_DOMAIN_WEFT, .dtypes = WF_TYPE(WF_F64), .prepare = prepare_grad,  \
+        .run = backward<double>                                                                    \
     }
 
 WF_CUDA_ROWS(layer_norm){
-    FORWARD("LayerNormalization", WF_F32, float),
-    FORWARD("LayerNormalization", WF_F64, double),
-    FORWARD("RMSNormalization", WF_F32, float),
-    FORWARD("RMSNormalization", WF_F64, double),
-    GRAD("LayerNormalizationGrad", WF_F32, float),
-    GRAD("LayerNormalizationGrad", WF_F64, double),
-    GRAD("RMSNormalizationGrad", WF_F32, float),
-    GRAD("RMSNormalizationGrad", WF_F64, double),
+    FORWARD("LayerNormalization"),
+    FORWARD("RMSNormalization"),
+    GRAD("LayerNormalizationGrad"),
+    GRAD("RMSNormalizationGrad"),
     {},
 };

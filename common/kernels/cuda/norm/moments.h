@@ -4,6 +4,7 @@
 #define WF_KERNELS_CUDA_MOMENTS_H
 
 #include "common/kernels/cuda/memory.h"
+#include "common/kernels/cuda/narrow.h"
 
 #include <cmath>
 
@@ -35,8 +36,8 @@ WF_CODE wf_two wf_moments_end(wf_two sums, double shift, int64_t n)
     return {shift + d, variance < 0 ? 0 : variance}; /* by rounding; a NaN stays */
 }
 
-/* Mean and variance of x[n], to all threads of the block. */
-template <class T> WF_CODE wf_two wf_moments(const T *x, int64_t n)
+/* Mean and variance of x[n], a wf_from of any type, to all threads of the block. */
+template <class X> WF_CODE wf_two wf_moments(X x, int64_t n)
 {
     double shift = n ? (double)x[0] : 0;
     wf_two sums = {0, 0};

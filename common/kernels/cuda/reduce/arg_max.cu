@@ -72,8 +72,9 @@ wf_status arg(const wf_run *run, const wf_tensor *const in[], wf_tensor *const o
     h.last = wf_node_int(run->node, "select_last_index", 0) != 0;
     if (h.a.axis == 0 && wf_elems(out[0]))
         return wf_fail(err, WF_INVALID, NULL, "there is no element to choose from");
-    return wf_reduce_by(run, *static_cast<const wf_reduction *>(run->state), h.x,
-                        static_cast<int64_t *>(out[0]->data), run->workspace, h, err);
+    return wf_reduce_by<T, int64_t, most<T, MAX>>(
+        run, *static_cast<const wf_reduction *>(run->state), h.x,
+        static_cast<int64_t *>(out[0]->data), run->workspace, h, err);
 }
 
 } // namespace

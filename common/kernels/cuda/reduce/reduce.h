@@ -68,8 +68,8 @@ static inline size_t wf_reduce_bytes(const wf_reduction &r)
 
 /* y, of more than one part: parts [parts, outputs]. */
 template <class T, class R, class H>
-__global__ void wf_reduce_block(const T *x, R *y, typename H::A *parts, wf_reduction r, int64_t n,
-                                H h)
+__global__ void wf_reduce_block(wf_from<T> x, wf_to<R> y, typename H::A *parts, wf_reduction r,
+                                int64_t n, H h)
 {
     using A = typename H::A;
     WF_SHARED(A, gathered, WF_BLOCK);
@@ -86,7 +86,7 @@ __global__ void wf_reduce_block(const T *x, R *y, typename H::A *parts, wf_reduc
         A all = h.first();
 
         if (out < outputs) {
-            const T *from = x + wf_at(r.plan.kept, 0, out);
+            const wf_from<T> from = x + wf_at(r.plan.kept, 0, out);
 
             h.begin(out);
             for (int64_t i = begin + own; i < end; i += threads)
@@ -103,7 +103,7 @@ __global__ void wf_reduce_block(const T *x, R *y, typename H::A *parts, wf_reduc
         if (own == 0 && out < outputs && r.parts > 1)
             parts[part * outputs + out] = all;
         else if (own == 0 && out < outputs)
-            y[out] = (R)h.end(all, n);
+            y[out] = (wf_number<R>)h.end(all, n);
         __syncthreads(); /* before the next job writes */
     }
 }
@@ -119,8 +119,8 @@ template <class H> struct wf_joins : H {
 };
 
 template <class T, class R, class H>
-wf_status wf_reduce_once(const wf_run *run, const wf_reduction &r, const T *x, R *y, void *parts,
-                         int64_t n, H h, wf_err *err)
+wf_status wf_reduce_once(const wf_run *run, const wf_reduction &r, wf_from<T> x, wf_to<R> y,
+                         void *parts, int64_t n, H h, wf_err *err)
 {
     return wf_launch_meeting(run, run->node->op->name, wf_reduce_block<T, R, H>,
                              wf_blocks(run, r.plan.kept.elems * r.threads * r.parts), WF_BLOCK, err,
@@ -129,8 +129,8 @@ wf_status wf_reduce_once(const wf_run *run, const wf_reduction &r, const T *x, R
 
 /* y = x reduced, an R of Ts; `room` has wf_reduce_bytes. */
 template <class T, class R, class H>
-wf_status wf_reduce_by(const wf_run *run, const wf_reduction &r, const T *x, R *y, void *room, H h,
-                       wf_err *err)
+wf_status wf_reduce_by(const wf_run *run, const wf_reduction &r, wf_from<T> x, wf_to<R> y,
+                       void *room, H h, wf_err *err)
 {
     using A = typename H::A;
     const int64_t outputs = r.plan.kept.elems, n = r.plan.reduced.elems;
@@ -154,8 +154,7 @@ wf_status wf_reduce(const wf_run *run, const wf_tensor *const in[], wf_tensor *c
                     wf_err *err)
 {
     return wf_reduce_by<T, R, H>(run, *static_cast<const wf_reduction *>(run->state),
-                                 static_cast<const T *>(in[0]->data),
-                                 static_cast<R *>(out[0]->data), run->workspace, H{}, err);
+                                 wf_read<T>(in[0]), wf_write<R>(out[0]), run->workspace, H{}, err);
 }
 
 /* A reduction, in the plan's arena, and its workspace. Errors: WF_NOMEM. */

@@ -5,6 +5,7 @@
 #include "common/kernels/cuda/reduce/reduce.h"
 
 #include <cmath>
+#include <limits>
 
 namespace
 {
@@ -134,12 +135,15 @@ struct int_length : sum_of_squares<uint64_t> {
     }
 };
 
-/* FIRST is the result of no elements. */
-template <class T, T FIRST> struct int_greatest : wf_alike {
+/* What no element of T is below, and above; a bool is of bytes 0 and 1. */
+template <class T> constexpr T lowest = std::numeric_limits<T>::lowest();
+template <class T> constexpr T highest = std::numeric_limits<T>::max();
+
+template <class T> struct int_greatest : wf_alike {
     using A = T;
     static WF_CODE T first()
     {
-        return FIRST;
+        return lowest<T>;
     }
     static WF_CODE T join(T x, T y)
     {
@@ -155,7 +159,11 @@ template <class T, T FIRST> struct int_greatest : wf_alike {
     }
 };
 
-template <class T, T FIRST> struct int_least : int_greatest<T, FIRST> {
+template <class T, bool IS_BOOL = false> struct int_least : int_greatest<T> {
+    static WF_CODE T first()
+    {
+        return IS_BOOL ? T(1) : highest<T>;
+    }
     static WF_CODE T join(T x, T y)
     {
         return x < y ? x : y;
@@ -237,17 +245,20 @@ wf_status log_sum_exp(const wf_run *run, const wf_tensor *const in[], wf_tensor 
 
 } // namespace
 
-#define ROW(name, dtype, T, H)                                                                     \
-    {                                                                                              \
-        .op = name, .dtypes = WF_TYPE(dtype), .prepare = prepare, .run = wf_reduce<T, T, H>        \
-    }
-#define FLOATS(name, H) ROW(name, WF_F32, float, H), ROW(name, WF_F64, double, H)
-#define INTS(name, H) ROW(name, WF_I32, int32_t, H), ROW(name, WF_I64, int64_t, H)
-#define ORDER(name, dtype, T, H, first)                                                            \
+#define ROW(name, dtype, T, ...)                                                                   \
     {                                                                                              \
         .op = name, .dtypes = WF_TYPE(dtype), .prepare = prepare,                                  \
-        .run = wf_reduce<T, T, H<T, first>>                                                        \
+        .run = wf_reduce<T, T, __VA_ARGS__>                                                        \
     }
+#define FLOATS(name, H) ROW(name, WF_F32, float, H), ROW(name, WF_F64, double, H)
+#define NARROW(name, H)                                                                            \
+    {.op = name,                                                                                   \
+     .dtypes = WF_TYPE(WF_F32),                                                                    \
+     .is_narrow = true,                                                                            \
+     .prepare = prepare,                                                                           \
+     .run = wf_wide_or_narrow<wf_reduce<float, float, H>, wf_reduce<wf_narrow, wf_narrow, H>>},    \
+        ROW(name, WF_F64, double, H)
+#define INTS(name, H) ROW(name, WF_I32, int32_t, H), ROW(name, WF_I64, int64_t, H)
 #define EXPONENTIALS(dtype, T, H)                                                                  \
     {                                                                                              \
         .op = "ReduceLogSumExp", .dtypes = WF_TYPE(dtype), .prepare = prepare_exponentials,        \
@@ -266,20 +277,20 @@ WF_CUDA_ROWS(reductions){
     EXPONENTIALS(WF_I32, int32_t, int_sum_of_exponentials),
     EXPONENTIALS(WF_I64, int64_t, int_sum_of_exponentials),
     FLOATS("ReduceMax", greatest),
-    ORDER("ReduceMax", WF_I32, int32_t, int_greatest, INT32_MIN),
-    ORDER("ReduceMax", WF_I64, int64_t, int_greatest, INT64_MIN),
-    ORDER("ReduceMax", WF_U8, uint8_t, int_greatest, 0),
-    ORDER("ReduceMax", WF_BOOL, uint8_t, int_greatest, 0),
-    FLOATS("ReduceMean", mean),
+    ROW("ReduceMax", WF_I32, int32_t, int_greatest<int32_t>),
+    ROW("ReduceMax", WF_I64, int64_t, int_greatest<int64_t>),
+    ROW("ReduceMax", WF_U8, uint8_t, int_greatest<uint8_t>),
+    ROW("ReduceMax", WF_BOOL, uint8_t, int_greatest<uint8_t>),
+    NARROW("ReduceMean", mean),
     INTS("ReduceMean", int_mean),
     FLOATS("ReduceMin", least),
-    ORDER("ReduceMin", WF_I32, int32_t, int_least, INT32_MAX),
-    ORDER("ReduceMin", WF_I64, int64_t, int_least, INT64_MAX),
-    ORDER("ReduceMin", WF_U8, uint8_t, int_least, UINT8_MAX),
-    ORDER("ReduceMin", WF_BOOL, uint8_t, int_least, 1),
+    ROW("ReduceMin", WF_I32, int32_t, int_least<int32_t>),
+    ROW("ReduceMin", WF_I64, int64_t, int_least<int64_t>),
+    ROW("ReduceMin", WF_U8, uint8_t, int_least<uint8_t>),
+    ROW("ReduceMin", WF_BOOL, uint8_t, int_least<uint8_t, true>),
     FLOATS("ReduceProd", product<double>),
     INTS("ReduceProd", product<uint64_t>),
-    FLOATS("ReduceSum", wf_sum<double>),
+    NARROW("ReduceSum", wf_sum<double>),
     INTS("ReduceSum", wf_sum<uint64_t>),
     FLOATS("ReduceSumSquare", sum_of_squares<double>),
     INTS("ReduceSumSquare", sum_of_squares<uint64_t>),
