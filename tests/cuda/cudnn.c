@@ -191,11 +191,11 @@ static void cudnn_computes_what_models_have(void **state)
     (void)state;
     for (size_t i = 0; i < WF_COUNT(cases); i++)
         for (int64_t pass = WF_CONV_FORWARD; pass <= WF_CONV_WEIGHTS; pass++)
-            for (int allowed = 0; allowed < 3; allowed++) {
+            for (int allowed = 0; allowed < 4; allowed++) {
                 wf_dnn_conv c = cases[i];
 
                 c.pass = pass;
-                c.dtype = WF_F32;
+                c.dtype = allowed == 3 ? WF_BF16 : WF_F32;
                 c.tf32 = allowed == 1;
                 c.bf16 = allowed == 2;
                 if (!is_chosen(&c))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/cuda/host_convolution.c - what plans of host_dnn.c compute: a convolution of any pass, and
  * a bias. */
+#include "common/tensor/half.h"
 #include "tests/cuda/host_descriptor.h"
 
 #include <stdint.h>
@@ -19,7 +20,7 @@ typedef struct geometry {
 typedef struct host_convolution {
     host_execution base; /* first */
     geometry g;
-    bool is_f32;
+    int type;         /* of all tensors */
     unsigned dropped; /* bits of f32 factors */
     double alpha, beta;
     void *at[TENSORS]; /* the bias may be NULL */
@@ -82,12 +83,17 @@ void host_dnn_check_convolution(const wf_cuda_descriptor *d)
     const int64_t *dims[3];
 
     need(window->kind == WF_DNN_CONVOLUTION, "no window");
+    need(type == (host_dnn_number(part_of(d, 0), WF_DNN_TENSOR_TYPE) == WF_DNN_F64 ? WF_DNN_F64
+                                                                                   : WF_DNN_F32),
+         "sums of another type than its tensors have");
     for (int i = 0; i < 3; i++) {
         const wf_cuda_descriptor *t = part_of(d, i);
 
         need(t->kind == WF_DNN_TENSOR && host_dnn_find(t, WF_DNN_TENSOR_DIMS)->n == 2 + axes,
              "a tensor of other axes than the window");
-        need(host_dnn_number(t, WF_DNN_TENSOR_TYPE) == type, "a tensor of another type");
+        need(host_dnn_number(t, WF_DNN_TENSOR_TYPE) ==
+                 host_dnn_number(part_of(d, 0), WF_DNN_TENSOR_TYPE),
+             "a tensor of another type");
         dims[i] = host_dnn_ints(t, WF_DNN_TENSOR_DIMS);
     }
     need(host_dnn_find(d, n.alpha)->type ==
@@ -186,7 +192,28 @@ static double rounded(double value, unsigned dropped)
 
 static double get(const host_convolution *c, int part, int64_t i)
 {
-    return c->is_f32 ? (double)((const float *)c->at[part])[i] : ((const double *)c->at[part])[i];
+    switch (c->type) {
+    case WF_DNN_F32:
+        return (double)((const float *)c->at[part])[i];
+    case WF_DNN_BF16:
+        return (double)wf_bf16_to_f32_inline(((const uint16_t *)c->at[part])[i]);
+    default:
+        return ((const double *)c->at[part])[i];
+    }
+}
+
+static void put(const host_convolution *c, int64_t i, double value)
+{
+    switch (c->type) {
+    case WF_DNN_F32:
+        ((float *)c->at[c->g.made])[i] = (float)value;
+        break;
+    case WF_DNN_BF16:
+        ((uint16_t *)c->at[c->g.made])[i] = wf_f32_to_bf16_inline((float)value);
+        break;
+    default:
+        ((double *)c->at[c->g.made])[i] = value;
+    }
 }
 
 static double factor(const host_convolution *c, int part, int64_t i)
@@ -269,10 +296,7 @@ static void convolve(const host_execution *e)
             value += c->beta * get(c, g->made, i);
         if (c->at[BIAS])
             value += get(c, BIAS, i / sizes[g->made] % planes[g->made]);
-        if (c->is_f32)
-            ((float *)c->at[g->made])[i] = (float)value;
-        else
-            ((double *)c->at[g->made])[i] = value;
+        put(c, i, value);
     }
     free(sums);
 }
@@ -290,8 +314,8 @@ host_execution *host_convolution_new(const wf_cuda_descriptor *config,
     c->base.act = convolve;
     n = numbers_of(conv->kind);
     c->g = geometry_of(conv);
-    c->is_f32 = host_dnn_number(part_of(conv, X), WF_DNN_TENSOR_TYPE) == WF_DNN_F32;
-    if (config->n_notes && c->is_f32) /* tensor cores take TF32; others take bfloat16 */
+    c->type = host_dnn_number(part_of(conv, X), WF_DNN_TENSOR_TYPE);
+    if (config->n_notes && c->type == WF_DNN_F32) /* tensor cores take TF32; others take bfloat16 */
         c->dropped = config->note == WF_DNN_NOTE_TENSOR_CORE ? 13 : 16;
     c->alpha = host_dnn_factor(conv, n.alpha);
     c->beta = host_dnn_factor(conv, n.beta);

@@ -62,9 +62,17 @@ bool wf_dnn_conv_of(const wf_convolution *v, wf_conv_pass pass, wf_dtype dtype, 
 
 /* ---- graphs ---- */
 
+/* That of tensors. */
 static int32_t type_of(const wf_dnn_conv *c)
 {
+    if (c->dtype == WF_BF16)
+        return WF_DNN_BF16;
     return c->dtype == WF_F32 ? WF_DNN_F32 : WF_DNN_F64;
+}
+
+static int32_t type_of_sums(const wf_dnn_conv *c)
+{
+    return c->dtype == WF_F64 ? WF_DNN_F64 : WF_DNN_F32;
 }
 
 /* A tensor [n, channels, spatial...] without gaps; spatial NULL: of ones. */
@@ -100,7 +108,7 @@ static wf_cuda_descriptor *add_part(wf_dnn_builder *b, const wf_dnn_conv *c, int
 static wf_cuda_descriptor *add_window(wf_dnn_builder *b, const wf_dnn_conv *c)
 {
     wf_cuda_descriptor *d = wf_dnn_make(b, WF_DNN_CONVOLUTION);
-    const int32_t type = type_of(c), mode = WF_DNN_CORRELATION;
+    const int32_t type = type_of_sums(c), mode = WF_DNN_CORRELATION;
 
     wf_dnn_set(b, d, WF_DNN_CONV_TYPE, WF_DNN_IS_DATA_TYPE, 1, &type);
     wf_dnn_set(b, d, WF_DNN_CONV_MODE, WF_DNN_IS_CONV_MODE, 1, &mode);
@@ -145,7 +153,7 @@ static void set_factor(wf_dnn_builder *b, const wf_dnn_conv *c, wf_cuda_descript
 {
     const float f = (float)value;
 
-    if (c->dtype == WF_F32)
+    if (c->dtype != WF_F64)
         wf_dnn_set(b, d, attribute, WF_DNN_IS_FLOAT, 1, &f);
     else
         wf_dnn_set(b, d, attribute, WF_DNN_IS_DOUBLE, 1, &value);
@@ -175,7 +183,7 @@ static wf_cuda_descriptor *add_bias(wf_dnn_builder *b, const wf_dnn_conv *c,
                                     wf_cuda_descriptor *sum)
 {
     const int part = of_pass[c->pass].made;
-    const int32_t type = type_of(c), mode = WF_DNN_ADD;
+    const int32_t type = type_of_sums(c), mode = WF_DNN_ADD;
     const int64_t channels = c->groups * (part == WF_DNN_X ? c->c : c->m);
     wf_cuda_descriptor *bias = add_tensor(b, c, WF_DNN_BIAS, 1, channels, NULL);
     wf_cuda_descriptor *made = add_part(b, c, part, part);
@@ -206,11 +214,14 @@ static int build(const wf_cuda_calls *calls, wf_cuda_dnn *dnn, const void *of, w
                       operations);
 }
 
+/* Sums of bfloat16 are not rounded, as those of f32 are not whose factors may be. */
 wf_dnn_asked wf_dnn_ask_conv(const wf_dnn_conv *c)
 {
+    const bool is_bf16 = c->dtype == WF_BF16;
+
     return (wf_dnn_asked){.kind = "cuDNN convolution",
                           .of = c,
                           .bytes = sizeof *c,
                           .build = build,
-                          .rounding = {c->dtype == WF_F32, c->bf16 != 0, c->tf32 != 0}};
+                          .rounding = {c->dtype != WF_F64, c->bf16 != 0 || is_bf16, c->tf32 != 0}};
 }

@@ -14,9 +14,10 @@ enum { WF_DNN_X, WF_DNN_W, WF_DNN_Y, WF_DNN_BIAS, WF_DNN_TENSORS };
 /* int64_t alone: without gaps, cases are compared as bytes. Of the spatial axes, the first `axes`
  * of each list are used, the others are 0. */
 typedef struct wf_dnn_conv {
-    int64_t pass, dtype; /* wf_conv_pass, wf_dtype */
-    int64_t bf16, tf32;  /* f32 factors may be rounded: to anything, to TF32 */
-    int64_t adds_bias;   /* to the result of the pass, one number a channel */
+    int64_t pass;
+    int64_t dtype;      /* of all tensors: cuDNN has no other mixture. Sums of bfloat16 are f32 */
+    int64_t bf16, tf32; /* f32 factors may be rounded: to anything, to TF32 */
+    int64_t adds_bias;  /* to the result of the pass, one number a channel */
     int64_t batch, groups, c, m, axes;
     int64_t in[WF_WINDOW_AXES], out[WF_WINDOW_AXES], kernel[WF_WINDOW_AXES];
     int64_t stride[WF_WINDOW_AXES], dilation[WF_WINDOW_AXES];

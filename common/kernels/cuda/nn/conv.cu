@@ -3,6 +3,10 @@
  * and computes the case, else by kernels that take every shape: a thread adds up one element of the
  * maps or of the images, or one weight over some of the rows of outputs; these pieces are joined in
  * their order. shape/convolution.h has the geometry.
+ *
+ * Where a tensor is bfloat16 cuDNN computes in tensors of bfloat16 alone, and makes results of it:
+ * those of float32 are rounded into the workspace first, or come out of it. Without an engine for
+ * that all is widened around what computes float32.
  */
 #include "common/kernels/cuda/nn/window.h"
 extern "C" {
@@ -17,10 +21,16 @@ namespace
 /* Sums of weights: threads that add at a time, and rows of outputs that are worth one. */
 enum { WEIGHT_THREADS = 1 << 18, PIECE_ROWS = 16 };
 
+/* The parts of a pass, as WF_DNN_X, WF_DNN_W and WF_DNN_Y count them. */
+enum { PARTS = 3 };
+
 struct plan {
     wf_convolution v;
-    wf_dnn_way *way; /* nullptr: the kernels here compute, and what follows is of them */
-    bool bias_after; /* the way does not add the bias */
+    wf_dnn_way *way;    /* nullptr: the kernels here compute, and what follows is of them */
+    bool bias_after;    /* the way does not add the bias */
+    wf_dtype narrow;    /* of all tensors of the way; WF_NONE: they are those of the node */
+    bool copies[PARTS]; /* parts of another type, which have a copy in the workspace */
+    size_t at[PARTS];   /* there */
     int64_t weights, rows, pieces, piece_rows; /* rows: of outputs, in all images */
     size_t sums;                               /* in the workspace: [pieces, weights] */
 };
@@ -121,17 +131,24 @@ template <class T> __global__ void join_pieces(plan p, const double *sums, T *w)
     }
 }
 
-/* values: [batch, channels, size] */
+/* values = sums + bias: [batch, channels, size]; sums may lie there already, and the bias be
+ * absent. */
 template <class T>
-__global__ void add_bias(T *values, const T *bias, int64_t channels, int64_t size, int64_t n)
+__global__ void add_bias(wf_from<T> sums, wf_to<T> values, wf_from<T> bias, int64_t channels,
+                         int64_t size, int64_t n)
 {
     for (int64_t i = wf_first(); i < n; i += wf_all())
-        values[i] += bias[i / size % channels];
+        values[i] = bias ? sums[i] + bias[i / size % channels] : sums[i];
 }
 
 /* Which of a node's tensors are x, w and y: a pass makes output 0 of what it reads. */
 struct roles {
     const wf_tensor *x, *w, *y;
+
+    const wf_tensor *part(int i) const
+    {
+        return i == WF_DNN_X ? x : i == WF_DNN_W ? w : y;
+    }
 };
 
 roles roles_of(wf_conv_pass pass, bool transposed, const wf_tensor *const in[],
@@ -167,6 +184,26 @@ wf_status ask_cudnn(wf_prep *prep, plan *p, wf_conv_pass pass, wf_dtype dtype, b
     return wf_dnn_way_new(prep, &asked, &p->way, err);
 }
 
+/* In tensors of bfloat16. A kernel behind the way adds the bias: few engines do. */
+wf_status ask_narrow(wf_prep *prep, plan *p, wf_conv_pass pass, const roles &r, bool bias,
+                     wf_err *err)
+{
+    wf_dnn_conv c;
+    wf_dnn_asked asked;
+
+    if (!prep->bf16 || !wf_dnn_conv_of(&p->v, pass, p->narrow, false, false, false, &c))
+        return WF_OK;
+    asked = wf_dnn_ask_conv(&c);
+    WF_TRY(wf_dnn_way_new(prep, &asked, &p->way, err));
+    p->bias_after = bias;
+    for (int i = 0; p->way && i < PARTS; i++) {
+        p->copies[i] = r.part(i)->dtype != p->narrow;
+        if (p->copies[i])
+            WF_TRY(wf_take_room(prep, wf_elems(r.part(i)), sizeof(uint16_t), &p->at[i], err));
+    }
+    return WF_OK;
+}
+
 template <wf_conv_pass PASS, bool TRANSPOSED, bool BIAS>
 wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
                   wf_err *err)
@@ -177,6 +214,12 @@ wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *c
     WF_TRY(wf_new_plan(prep, &p, err));
     prep->release = release;
     WF_TRY(wf_convolution_of(prep->node, r.x, r.w, r.y, TRANSPOSED, &p->v, err));
+    p->narrow = wf_narrow_of(prep->node, in, out);
+    if (p->narrow != WF_NONE) {
+        WF_TRY(ask_narrow(prep, p, PASS, r, BIAS && in[2], err));
+        prep->widens = !p->way;
+        return WF_OK;
+    }
     WF_TRY(ask_cudnn(prep, p, PASS, out[0]->dtype, BIAS && in[2], err));
     if (p->way || PASS != WF_CONV_WEIGHTS)
         return WF_OK;
@@ -213,8 +256,34 @@ wf_status make_by_cudnn(const wf_run *run, const roles &r, const wf_tensor *bias
     WF_TRY(wf_dnn_way_go(p->way, run, tensors, err));
     if (!p->bias_after)
         return WF_OK;
-    return wf_launch(run, "bias", add_bias<T>, wf_blocks(run, wf_elems(made)), err, wf_out<T>(made),
-                     wf_in<T>(bias), made->dims[1],
+    return wf_launch(run, "bias", add_bias<T>, wf_blocks(run, wf_elems(made)), err,
+                     wf_read<T>(made), wf_write<T>(made), wf_read<T>(bias), made->dims[1],
+                     wf_elems(made) / (made->dims[0] * made->dims[1]), wf_elems(made));
+}
+
+/* Where some are narrow. */
+wf_status make_narrow(const wf_run *run, const roles &r, const wf_tensor *bias, wf_tensor *made,
+                      wf_err *err)
+{
+    const plan *p = static_cast<const plan *>(run->state);
+    const void *tensors[WF_DNN_TENSORS] = {};
+    wf_narrow_from sums = {nullptr, p->narrow};
+
+    for (int i = 0; i < PARTS; i++) {
+        const wf_tensor *t = r.part(i);
+
+        tensors[i] = p->copies[i] ? wf_room<void>(run, p->at[i]) : t->data;
+        if (t == made)
+            sums.at = tensors[i];
+        else if (p->copies[i])
+            WF_TRY(wf_convert(run, t->dtype, t->data, p->narrow, wf_room<void>(run, p->at[i]),
+                              wf_elems(t), err));
+    }
+    WF_TRY(wf_dnn_way_go(p->way, run, tensors, err));
+    if (sums.at == made->data && !bias)
+        return WF_OK;
+    return wf_launch(run, "bias", add_bias<wf_narrow>, wf_blocks(run, wf_elems(made)), err, sums,
+                     wf_write<wf_narrow>(made), wf_read<wf_narrow>(bias), made->dims[1],
                      wf_elems(made) / (made->dims[0] * made->dims[1]), wf_elems(made));
 }
 
@@ -248,6 +317,8 @@ wf_status convolve(const wf_run *run, const wf_tensor *const in[], wf_tensor *co
         return WF_OK;
     if (wf_elems(r.x) == 0 || wf_elems(r.w) == 0 || wf_elems(r.y) == 0)
         return wf_stream_fill(run->stream, out[0]->data, 0, wf_tensor_bytes(out[0]), err);
+    if (static_cast<const plan *>(run->state)->narrow != WF_NONE)
+        return make_narrow(run, r, BIAS ? in[2] : nullptr, out[0], err);
     if (static_cast<const plan *>(run->state)->way)
         return make_by_cudnn<T>(run, r, BIAS ? in[2] : nullptr, out[0], err);
     return make<T>(run, PASS, r, BIAS ? in[2] : nullptr, out[0], err);
@@ -257,7 +328,7 @@ wf_status convolve(const wf_run *run, const wf_tensor *const in[], wf_tensor *co
 
 #define ROW(name, domain_, dtype, T, pass, transposed, bias)                                       \
     {                                                                                              \
-        .op = name, .domain = domain_, .dtypes = WF_TYPE(dtype),                                   \
+        .op = name, .domain = domain_, .dtypes = WF_TYPE(dtype), .is_narrow = dtype == WF_F32,     \
         .prepare = prepare<pass, transposed, bias>, .run = convolve<T, pass, transposed, bias>     \
     }
 #define ROWS(name, domain, ...)                                                                    \
