@@ -114,19 +114,23 @@ void lay_mask(plan *p, const wf_tensor *q, const wf_tensor *mask)
     wf_walk_broadcast(&p->mask, &scores, 1, &mask);
 }
 
-wf_status prepare_for(wf_prep *prep, const wf_tensor *const in[], bool is_grad, wf_err *err)
+/* in: q, k, v, mask. dy: NULL without the gradient. */
+wf_status prepare_for(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *dy,
+                      const wf_tensor *const out[], wf_err *err)
 {
     const wf_dtype dtype = in[0]->dtype;
+    const bool is_grad = dy != nullptr;
     int64_t scores;
     plan *p;
 
     WF_TRY(wf_new_plan(prep, &p, err));
     prep->release = release;
     WF_TRY(wf_attention_of(prep->node, in, &p->a, err));
-    if (dtype == WF_F32) {
+    if (dtype != WF_F64) {
         p->fused.a = p->a;
-        WF_TRY(wf_fused_new(prep, &p->fused, in[3], is_grad, err));
-        if (p->fused.forward)
+        WF_TRY(wf_fused_new(prep, &p->fused, in, dy, out, err));
+        prep->widens = !p->fused.forward && (wf_is_narrow(dy) || wf_narrow_of(prep->node, in, out));
+        if (p->fused.forward || prep->widens)
             return WF_OK;
     }
     p->size = wf_dtype_size(dtype);
@@ -148,15 +152,13 @@ wf_status prepare_for(wf_prep *prep, const wf_tensor *const in[], bool is_grad, 
 wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
                   wf_err *err)
 {
-    (void)out;
-    return prepare_for(prep, in, false, err);
+    return prepare_for(prep, in, nullptr, out, err);
 }
 
 wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
                        wf_err *err)
 {
-    (void)out;
-    return prepare_for(prep, in + 1, true, err);
+    return prepare_for(prep, in + 1, in[0], out, err);
 }
 
 /* What is at [head, 0, 0] of a tensor with `each` elements a head. */
@@ -271,8 +273,8 @@ wf_status attend_grad(const wf_run *run, const wf_tensor *const in[], wf_tensor 
 
 #define ROW(name, dtype, prepare_, fn)                                                             \
     {                                                                                              \
-        .op = name, .domain = WF_DOMAIN_WEFT, .dtypes = WF_TYPE(dtype), .prepare = prepare_,       \
-        .run = fn                                                                                  \
+        .op = name, .domain = WF_DOMAIN_WEFT, .dtypes = WF_TYPE(dtype),                            \
+        .is_narrow = dtype == WF_F32, .prepare = prepare_, .run = fn                               \
     }
 
 WF_CUDA_ROWS(dot_attention){

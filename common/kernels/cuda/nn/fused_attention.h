@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cuda/nn/fused_attention.h - DotAttention and its gradient by cuDNN's kernels
- * (dnn/attention.h), where factors may be rounded to bfloat16: q, k, v and dy are copied as such,
- * and the results are made in bfloat16, so that they are rounded once more than products with sums
- * in float32 are. The gradient makes y and the statistics of its rows again.
+ * (dnn/attention.h), where factors may be rounded to bfloat16. Tensors of that type are read and
+ * written where they lie, but for a k that is turned; of others the workspace has copies in it. So
+ * results are rounded to bfloat16 in any case. The gradient makes y and the statistics of its rows
+ * again.
  */
 #ifndef WF_KERNELS_CUDA_FUSED_ATTENTION_H
 #define WF_KERNELS_CUDA_FUSED_ATTENTION_H
@@ -126,26 +127,41 @@ inline wf_status wf_ask_attention(wf_prep *prep, const wf_fused_attention *f, bo
     return WF_OK;
 }
 
-inline wf_status wf_take_fused_room(wf_prep *prep, wf_fused_attention *f, wf_err *err)
+/* Whether cuDNN takes heads as they lie in a tensor. */
+inline bool wf_is_ready(const wf_tensor *t, bool turned)
+{
+    return t->dtype == WF_BF16 && !turned;
+}
+
+/* Room for a copy of `some` heads of n elements, where cuDNN takes them from there. */
+inline wf_status wf_take_heads(wf_prep *prep, const wf_tensor *t, bool turned, int64_t n,
+                               size_t *at, wf_err *err)
+{
+    return wf_is_ready(t, turned) ? WF_OK : wf_take_room(prep, n, sizeof(uint16_t), at, err);
+}
+
+/* in: q, k, v. dy and out are of the gradient; else dy is NULL, and out is y. */
+inline wf_status wf_take_fused_room(wf_prep *prep, wf_fused_attention *f,
+                                    const wf_tensor *const in[], const wf_tensor *dy,
+                                    const wf_tensor *const out[], wf_err *err)
 {
     const wf_attention &a = f->a;
     const int64_t q = f->some * a.t * a.d, k = f->some * a.s * a.d, v = f->some * a.s * a.e;
     const int64_t y = f->some * a.t * a.e, rows = f->some * a.t;
-    const size_t bf16 = sizeof(uint16_t);
 
-    WF_TRY(wf_take_room(prep, q, bf16, &f->q, err));
-    WF_TRY(wf_take_room(prep, k, bf16, &f->k, err));
-    WF_TRY(wf_take_room(prep, v, bf16, &f->v, err));
-    WF_TRY(wf_take_room(prep, y, bf16, &f->y, err));
+    WF_TRY(wf_take_heads(prep, in[0], false, q, &f->q, err));
+    WF_TRY(wf_take_heads(prep, in[1], a.trans_k, k, &f->k, err));
+    WF_TRY(wf_take_heads(prep, in[2], false, v, &f->v, err));
     WF_TRY(wf_take_room(prep, rows, sizeof(float), &f->stats, err));
     if (f->mask.n > 0)
         WF_TRY(wf_take_room(prep, a.t * a.s, sizeof(float), &f->mask_at, err));
     if (!f->grad)
-        return WF_OK;
-    WF_TRY(wf_take_room(prep, y, bf16, &f->dy, err));
-    WF_TRY(wf_take_room(prep, q, bf16, &f->dq, err));
-    WF_TRY(wf_take_room(prep, k, bf16, &f->dk, err));
-    WF_TRY(wf_take_room(prep, v, bf16, &f->dv, err));
+        return wf_take_heads(prep, out[0], false, y, &f->y, err);
+    WF_TRY(wf_take_room(prep, y, sizeof(uint16_t), &f->y, err));
+    WF_TRY(wf_take_heads(prep, dy, false, y, &f->dy, err));
+    WF_TRY(wf_take_heads(prep, out[0], false, q, &f->dq, err));
+    WF_TRY(wf_take_heads(prep, out[1], a.trans_k, k, &f->dk, err));
+    WF_TRY(wf_take_heads(prep, out[2], false, v, &f->dv, err));
     return wf_take_room(prep, rows, sizeof(float), &f->room, err);
 }
 
@@ -157,13 +173,15 @@ inline void wf_fused_free(wf_fused_attention *f)
 }
 
 /* Plans it for operands of which f->a tells the extents; without f->forward cuDNN does not compute
- * it. Call wf_fused_free in either case. */
-inline wf_status wf_fused_new(wf_prep *prep, wf_fused_attention *f, const wf_tensor *mask,
-                              bool is_grad, wf_err *err)
+ * it. in: q, k, v, mask. dy: NULL without the gradient. Call wf_fused_free in either case. */
+inline wf_status wf_fused_new(wf_prep *prep, wf_fused_attention *f, const wf_tensor *const in[],
+                              const wf_tensor *dy, const wf_tensor *const out[], wf_err *err)
 {
     const size_t before = prep->workspace_bytes;
+    const wf_tensor *mask = in[3];
+    const bool is_grad = dy != nullptr;
 
-    if (!prep->bf16 || f->a.heads == 0 || f->a.t == 0 || f->a.s == 0 ||
+    if (!prep->bf16 || wf_is_narrow(mask) || f->a.heads == 0 || f->a.t == 0 || f->a.s == 0 ||
         (mask && !wf_is_of_all_heads(mask)))
         return WF_OK;
     f->causal = mask && wf_is_causal(f->a, mask);
@@ -174,7 +192,7 @@ inline wf_status wf_fused_new(wf_prep *prep, wf_fused_attention *f, const wf_ten
     if (f->forward && is_grad)
         WF_TRY(wf_ask_attention(prep, f, true, &f->grad, err));
     if (f->forward && (f->grad || !is_grad))
-        return wf_take_fused_room(prep, f, err);
+        return wf_take_fused_room(prep, f, in, dy, out, err);
     wf_fused_free(f);
     prep->workspace_bytes = before;
     return WF_OK;
@@ -183,7 +201,7 @@ inline wf_status wf_fused_new(wf_prep *prep, wf_fused_attention *f, const wf_ten
 /* ---- running ---- */
 
 /* A copy in bfloat16 of what lies [n, rows, columns], or [n, columns, rows] where it is turned. */
-static __global__ void wf_narrow_heads(const float *x, uint16_t *to, int64_t n, int64_t rows,
+static __global__ void wf_narrow_heads(wf_narrow_from x, uint16_t *to, int64_t n, int64_t rows,
                                        int64_t columns, bool turned)
 {
     for (int64_t i = wf_first(); i < n * rows * columns; i += wf_all()) {
@@ -195,7 +213,7 @@ static __global__ void wf_narrow_heads(const float *x, uint16_t *to, int64_t n, 
 }
 
 /* And back. */
-static __global__ void wf_widen_heads(const uint16_t *x, float *to, int64_t n, int64_t rows,
+static __global__ void wf_widen_heads(const uint16_t *x, wf_narrow_to to, int64_t n, int64_t rows,
                                       int64_t columns, bool turned)
 {
     for (int64_t i = wf_first(); i < n * rows * columns; i += wf_all()) {
@@ -218,18 +236,45 @@ static __global__ void wf_spread_fill(const uint8_t *mask, wf_walk w, float fill
         to[i] = mask[wf_at(w, 0, i)] ? fill : 0.0f;
 }
 
-inline wf_status wf_narrow(const wf_run *run, const float *x, size_t to, int64_t n, int64_t rows,
-                           int64_t columns, bool turned, wf_err *err)
+/* `n` heads of a tensor from number `first` on, of [rows, columns] each, and where their copy lies
+ * in the workspace. */
+struct wf_heads {
+    const wf_tensor *of;
+    int64_t first, n, rows, columns;
+    bool turned;
+    size_t copy;
+};
+
+/* Where cuDNN reads or writes them. */
+inline void *wf_heads_at(const wf_run *run, const wf_heads &h)
 {
-    return wf_launch(run, "narrow", wf_narrow_heads, wf_blocks(run, n * rows * columns), err, x,
-                     wf_room<uint16_t>(run, to), n, rows, columns, turned);
+    if (!wf_is_ready(h.of, h.turned))
+        return wf_room<uint16_t>(run, h.copy);
+    return static_cast<uint16_t *>(h.of->data) + h.first * h.rows * h.columns;
 }
 
-inline wf_status wf_widen(const wf_run *run, size_t from, float *to, int64_t n, int64_t rows,
-                          int64_t columns, bool turned, wf_err *err)
+/* Makes the copy, where it is read. */
+inline wf_status wf_heads_in(const wf_run *run, const wf_heads &h, wf_err *err)
 {
-    return wf_launch(run, "widen", wf_widen_heads, wf_blocks(run, n * rows * columns), err,
-                     wf_room<const uint16_t>(run, from), to, n, rows, columns, turned);
+    const int64_t each = h.rows * h.columns;
+
+    if (wf_is_ready(h.of, h.turned))
+        return WF_OK;
+    return wf_launch(run, "narrow", wf_narrow_heads, wf_blocks(run, h.n * each), err,
+                     wf_read<wf_narrow>(h.of) + h.first * each, wf_room<uint16_t>(run, h.copy), h.n,
+                     h.rows, h.columns, h.turned);
+}
+
+/* And takes it back, where it was written. */
+inline wf_status wf_heads_out(const wf_run *run, const wf_heads &h, wf_err *err)
+{
+    const int64_t each = h.rows * h.columns;
+
+    if (wf_is_ready(h.of, h.turned))
+        return WF_OK;
+    return wf_launch(run, "widen", wf_widen_heads, wf_blocks(run, h.n * each), err,
+                     wf_room<const uint16_t>(run, h.copy),
+                     wf_write<wf_narrow>(h.of) + h.first * each, h.n, h.rows, h.columns, h.turned);
 }
 
 inline wf_status wf_spread_mask(const wf_run *run, const wf_fused_attention *f,
@@ -246,23 +291,35 @@ inline wf_status wf_spread_mask(const wf_run *run, const wf_fused_attention *f,
                      (float)f->a.fill, to);
 }
 
-/* y and the statistics of the heads from number `head` on. in: q, k, v, mask. */
-inline wf_status wf_fused_forward(const wf_run *run, const wf_fused_attention *f,
-                                  const wf_tensor *const in[], int64_t head, wf_err *err)
+/* Queries, keys and values; likewise their gradients. */
+struct wf_heads_of_three {
+    wf_heads q, k, v;
+};
+
+inline wf_heads_of_three wf_three(const wf_fused_attention *f, const wf_tensor *const of[],
+                                  int64_t head, size_t q, size_t k, size_t v)
 {
     const wf_attention &a = f->a;
+
+    return {{of[0], head, f->some, a.t, a.d, false, q},
+            {of[1], head, f->some, a.s, a.d, a.trans_k, k},
+            {of[2], head, f->some, a.s, a.e, false, v}};
+}
+
+/* y, at that place, and the statistics of the heads from number `head` on. in: q, k, v, mask. */
+inline wf_status wf_fused_forward(const wf_run *run, const wf_fused_attention *f,
+                                  const wf_tensor *const in[], int64_t head, void *y, wf_err *err)
+{
+    const wf_heads_of_three read = wf_three(f, in, head, f->q, f->k, f->v);
     const void *at[WF_DNN_MOST_TENSORS] = {};
 
-    WF_TRY(wf_narrow(run, wf_in<float>(in[0]) + head * a.t * a.d, f->q, f->some, a.t, a.d, false,
-                     err));
-    WF_TRY(wf_narrow(run, wf_in<float>(in[1]) + head * a.s * a.d, f->k, f->some, a.s, a.d,
-                     a.trans_k, err));
-    WF_TRY(wf_narrow(run, wf_in<float>(in[2]) + head * a.s * a.e, f->v, f->some, a.s, a.e, false,
-                     err));
-    at[WF_DNN_ATT_Q] = wf_room<uint16_t>(run, f->q);
-    at[WF_DNN_ATT_K] = wf_room<uint16_t>(run, f->k);
-    at[WF_DNN_ATT_V] = wf_room<uint16_t>(run, f->v);
-    at[WF_DNN_ATT_Y] = wf_room<uint16_t>(run, f->y);
+    WF_TRY(wf_heads_in(run, read.q, err));
+    WF_TRY(wf_heads_in(run, read.k, err));
+    WF_TRY(wf_heads_in(run, read.v, err));
+    at[WF_DNN_ATT_Q] = wf_heads_at(run, read.q);
+    at[WF_DNN_ATT_K] = wf_heads_at(run, read.k);
+    at[WF_DNN_ATT_V] = wf_heads_at(run, read.v);
+    at[WF_DNN_ATT_Y] = y;
     at[WF_DNN_ATT_STATS] = wf_room<float>(run, f->stats);
     at[WF_DNN_ATT_MASK] = wf_room<float>(run, f->mask_at);
     return wf_dnn_way_go(f->forward, run, at, err);
@@ -272,44 +329,49 @@ inline wf_status wf_fused_forward(const wf_run *run, const wf_fused_attention *f
 inline wf_status wf_fused_attend(const wf_run *run, const wf_fused_attention *f,
                                  const wf_tensor *const in[], wf_tensor *y, wf_err *err)
 {
-    const wf_attention &a = f->a;
+    const wf_heads made = {y, 0, f->some, f->a.t, f->a.e, false, f->y};
 
     WF_TRY(wf_spread_mask(run, f, in[3], err));
-    WF_TRY(wf_fused_forward(run, f, in, 0, err));
-    return wf_widen(run, f->y, wf_out<float>(y), f->some, a.t, a.e, false, err);
+    WF_TRY(wf_fused_forward(run, f, in, 0, wf_heads_at(run, made), err));
+    return wf_heads_out(run, made, err);
+}
+
+/* The gradient of the heads from number `head` on. in: dy, q, k, v, mask. */
+inline wf_status wf_fused_grad_of(const wf_run *run, const wf_fused_attention *f,
+                                  const wf_tensor *const in[], wf_tensor *const out[], int64_t head,
+                                  wf_err *err)
+{
+    const wf_heads dy = {in[0], head, f->some, f->a.t, f->a.e, false, f->dy};
+    const wf_heads_of_three read = wf_three(f, in + 1, head, f->q, f->k, f->v);
+    const wf_heads_of_three made = wf_three(f, out, head, f->dq, f->dk, f->dv);
+    const void *at[WF_DNN_MOST_TENSORS] = {};
+
+    WF_TRY(wf_fused_forward(run, f, in + 1, head, wf_room<uint16_t>(run, f->y), err));
+    WF_TRY(wf_heads_in(run, dy, err));
+    at[WF_DNN_ATT_Q] = wf_heads_at(run, read.q);
+    at[WF_DNN_ATT_K] = wf_heads_at(run, read.k);
+    at[WF_DNN_ATT_V] = wf_heads_at(run, read.v);
+    at[WF_DNN_ATT_Y] = wf_room<uint16_t>(run, f->y);
+    at[WF_DNN_ATT_STATS] = wf_room<float>(run, f->stats);
+    at[WF_DNN_ATT_DY] = wf_heads_at(run, dy);
+    at[WF_DNN_ATT_DQ] = wf_heads_at(run, made.q);
+    at[WF_DNN_ATT_DK] = wf_heads_at(run, made.k);
+    at[WF_DNN_ATT_DV] = wf_heads_at(run, made.v);
+    at[WF_DNN_ATT_ROOM] = wf_room<float>(run, f->room);
+    at[WF_DNN_ATT_GRAD_MASK] = wf_room<float>(run, f->mask_at);
+    WF_TRY(wf_dnn_way_go(f->grad, run, at, err));
+    WF_TRY(wf_heads_out(run, made.q, err));
+    WF_TRY(wf_heads_out(run, made.k, err));
+    return wf_heads_out(run, made.v, err);
 }
 
 /* From dy, q, k, v, mask: dq, dk, dv. */
 inline wf_status wf_fused_grad(const wf_run *run, const wf_fused_attention *f,
                                const wf_tensor *const in[], wf_tensor *const out[], wf_err *err)
 {
-    const wf_attention &a = f->a;
-    const void *at[WF_DNN_MOST_TENSORS] = {};
-
-    at[WF_DNN_ATT_Q] = wf_room<uint16_t>(run, f->q);
-    at[WF_DNN_ATT_K] = wf_room<uint16_t>(run, f->k);
-    at[WF_DNN_ATT_V] = wf_room<uint16_t>(run, f->v);
-    at[WF_DNN_ATT_Y] = wf_room<uint16_t>(run, f->y);
-    at[WF_DNN_ATT_STATS] = wf_room<float>(run, f->stats);
-    at[WF_DNN_ATT_DY] = wf_room<uint16_t>(run, f->dy);
-    at[WF_DNN_ATT_DQ] = wf_room<uint16_t>(run, f->dq);
-    at[WF_DNN_ATT_DK] = wf_room<uint16_t>(run, f->dk);
-    at[WF_DNN_ATT_DV] = wf_room<uint16_t>(run, f->dv);
-    at[WF_DNN_ATT_ROOM] = wf_room<float>(run, f->room);
-    at[WF_DNN_ATT_GRAD_MASK] = wf_room<float>(run, f->mask_at);
     WF_TRY(wf_spread_mask(run, f, in[4], err));
-    for (int64_t h = 0; h < a.heads; h += f->some) {
-        WF_TRY(wf_fused_forward(run, f, in + 1, h, err));
-        WF_TRY(wf_narrow(run, wf_in<float>(in[0]) + h * a.t * a.e, f->dy, f->some, a.t, a.e, false,
-                         err));
-        WF_TRY(wf_dnn_way_go(f->grad, run, at, err));
-        WF_TRY(wf_widen(run, f->dq, wf_out<float>(out[0]) + h * a.t * a.d, f->some, a.t, a.d, false,
-                        err));
-        WF_TRY(wf_widen(run, f->dk, wf_out<float>(out[1]) + h * a.s * a.d, f->some, a.s, a.d,
-                        a.trans_k, err));
-        WF_TRY(wf_widen(run, f->dv, wf_out<float>(out[2]) + h * a.s * a.e, f->some, a.s, a.e, false,
-                        err));
-    }
+    for (int64_t head = 0; head < f->a.heads; head += f->some)
+        WF_TRY(wf_fused_grad_of(run, f, in, out, head, err));
     return WF_OK;
 }
 
