@@ -9,8 +9,9 @@
  * A value is kept narrow where this saves work: some reader rounds it anyway, since it multiplies
  * (Conv, Linear, attention, and their gradients), and every other reader takes it narrow at no cost
  * (elementwise operations, sums, the search for the largest of a window). Its maker then rounds it
- * once, in the pass that makes it. Values that operations hand on as they are (Reshape, Transpose,
- * Split, MaxPool) are decided on together with what they come from.
+ * once, in the pass that makes it; the gradient of softmax with crossentropy is such a value too.
+ * Values that operations hand on as they are (Reshape, Transpose, Split, MaxPool) are decided on
+ * together with what they come from.
  *
  * Float32 remain: variables and their gradients, results of the graph, what losses, metrics, norms
  * and softmax read, and results of products that nothing else multiplies.
@@ -95,6 +96,7 @@ static const row rows[] = {
     {.op = "BatchNormalizationTrain", .makes = OUTPUT(0)},
     {.op = "MaxPool", .moves = true, .is_typed = true},
     {.op = "MaxPoolGrad", .reads = INPUT(1) | INPUT(2)}, /* compares them */
+    {.op = "SoftmaxCrossEntropyGrad", .makes = OUTPUT(0)},
     {.op = "ReduceMean", .reads = INPUT(0)},
     {.op = "ReduceSum", .reads = INPUT(0)},
     MOVES("Concat"),

@@ -337,6 +337,22 @@ static void norms_and_sums(void **state)
     check((example){"ReduceMean", 1, 0, 1, {IN(7, 30, 50), AXES(0, 2)}});
 }
 
+static void losses(void **state)
+{
+    const wf_attr each = wf_attr_string("reduction", "none");
+
+    (void)state;
+    check((example){"SoftmaxCrossEntropyGrad",
+                    0,
+                    1,
+                    1,
+                    {IN(4), IN(4, 2500), AXES(7, 1999, 0, 2499)},
+                    {each},
+                    1});
+    check(
+        (example){"SoftmaxCrossEntropyGrad", 3, 1, 1, {IN(3), IN(3, 9), AXES(7, 8, 0)}, {each}, 1});
+}
+
 static void poolings(void **state)
 {
     (void)state;
@@ -466,6 +482,7 @@ int main(void)
         cmocka_unit_test(elementwise),
         cmocka_unit_test(norms_and_sums),
         cmocka_unit_test(poolings),
+        cmocka_unit_test(losses),
     };
 
     return exit_code(cmocka_run_group_tests(tests, NULL, NULL));

@@ -10,6 +10,7 @@
  * blocks, so that they do not depend on the number of threads.
  */
 #include "common/graph/graph.h"
+#include "common/kernels/cpu/narrow.h"
 #include "common/kernels/cpu/nn/softmax.h"
 #include "common/kernels/cpu/vmath.h"
 
@@ -237,6 +238,29 @@ static double factor_of(const job *j, int64_t i)
 DIFFERENCES(f32, float, wf_exp_f32)
 DIFFERENCES(f64, double, exp)
 
+/* The same of record i, rounded to bfloat16; classes are neighbours. */
+static void narrow_row(const job *j, int64_t i)
+{
+    const int64_t first = place_of(&j->s, i, 0), classes = j->s.a.axis, label = class_of(&j->s, i);
+    const float factor = (float)factor_of(j, i), *x = (const float *)j->log_prob->data + first;
+    float made[WF_NARROW_TILE];
+
+    for (int64_t k = 0; k < classes; k += WF_NARROW_TILE) {
+        int64_t n = WF_MIN(classes - k, (int64_t)WF_NARROW_TILE);
+
+        exp_f32(x + k, made, n, factor);
+        if (label >= k && label < k + n)
+            made[label - k] -= factor;
+        wf_narrow(j->out->data, true, first + k, n, made);
+    }
+}
+
+static void narrow_range(void *arg, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++)
+        narrow_row(arg, i);
+}
+
 /* Records [begin, end). Neighbours along the inner axis go together, and so do whole rows. */
 static void difference_range(void *arg, int64_t begin, int64_t end)
 {
@@ -288,9 +312,20 @@ static wf_status gradient(const wf_run *run, const wf_tensor *const in[], wf_ten
     if (wf_elems(out) == 0)
         return WF_OK;
     if (of_softmax)
-        wf_pool_for(run->pool, a.outer * a.inner, WF_GRAIN / 8 / a.axis + 1, difference_range, &j);
+        wf_pool_for(run->pool, a.outer * a.inner, WF_GRAIN / 8 / a.axis + 1,
+                    wf_is_bf16(out) ? narrow_range : difference_range, &j);
     else
         wf_pool_for(run->pool, a.outer, WF_GRAIN / (a.axis * a.inner) + 1, likelihood_range, &j);
+    return WF_OK;
+}
+
+/* The result alone may be bfloat16, and only where the classes of a record are neighbours. */
+static wf_status prepare_softmax_grad(wf_prep *prep, const wf_tensor *const in[],
+                                      const wf_tensor *const out[], wf_err *err)
+{
+    (void)err;
+    prep->widens = wf_is_bf16(in[0]) || wf_is_bf16(in[1]) || wf_is_bf16(in[3]) ||
+                   (wf_is_bf16(out[0]) && wf_around_axis(in[1], 1).inner != 1);
     return WF_OK;
 }
 
@@ -310,7 +345,8 @@ const wf_kernel wf_kernels_cross_entropy[] = {
     WF_ROW("SoftmaxCrossEntropyLoss", WF_TYPES_FLOAT, softmax_loss, .prepare = prepare_softmax),
     WF_ROW("NegativeLogLikelihoodLoss", WF_TYPES_FLOAT, likelihood_loss,
            .prepare = prepare_likelihood),
-    WF_ROW("SoftmaxCrossEntropyGrad", WF_TYPES_FLOAT, softmax_loss_grad, .domain = WF_DOMAIN_WEFT,
+    WF_ROW("SoftmaxCrossEntropyGrad", WF_TYPES_FLOAT, softmax_loss_grad,
+           .prepare = prepare_softmax_grad, .domain = WF_DOMAIN_WEFT, .is_narrow = true,
            .typed_by = 1),
     WF_ROW("NegativeLogLikelihoodLossGrad", WF_TYPES_FLOAT, likelihood_loss_grad,
            .domain = WF_DOMAIN_WEFT, .typed_by = 1),

@@ -3,6 +3,7 @@
  * over integer labels, and their gradients; the cpu's file of that name has the formulas. One block
  * looks at all labels first, and one sums the losses, so that the sums have one order. What a label
  * that is no class would name is left out; the wait that follows says it. */
+#include "common/kernels/cuda/narrow.h"
 #include "common/kernels/cuda/nn/softmax.h"
 
 #include <cstring>
@@ -123,9 +124,9 @@ WF_CODE double factor_of(const setting &s, int64_t i, const T *dloss, const T *w
 }
 
 /* (exp(log p) - onehot) * factor of the record. */
-template <class T>
+template <class T, class R>
 __global__ void differences(setting s, const T *dloss, const T *log_prob, const T *weights,
-                            const double *total, T *dx)
+                            const double *total, wf_to<R> dx)
 {
     for (int64_t i = blockIdx.x; i < s.a.outer * s.a.inner; i += gridDim.x) {
         int64_t label = class_of(s, i), at = wf_first_class(s.a, i);
@@ -169,6 +170,16 @@ wf_status prepare_sum(wf_prep *prep, const wf_tensor *const in[], const wf_tenso
     return WF_OK;
 }
 
+/* The result alone may be narrow. */
+wf_status prepare_differences(wf_prep *prep, const wf_tensor *const in[],
+                              const wf_tensor *const out[], wf_err *err)
+{
+    const wf_tensor *none[WF_KERNEL_PORTS] = {};
+
+    prep->widens = wf_narrow_of(prep->node, in, none) != WF_NONE;
+    return prepare_sum(prep, in, out, err);
+}
+
 template <class T>
 wf_status look(const wf_run *run, const setting &s, const wf_tensor *weights, wf_err *err)
 {
@@ -208,7 +219,7 @@ wf_status likelihood_loss(const wf_run *run, const wf_tensor *const in[], wf_ten
 }
 
 /* From dloss, log p, labels and weights. */
-template <class T>
+template <class T, class R>
 wf_status grad(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[], wf_err *err)
 {
     setting s = setting_of(run->node, in[1], in[2]);
@@ -216,10 +227,10 @@ wf_status grad(const wf_run *run, const wf_tensor *const in[], wf_tensor *const 
     if (wf_elems(out[0]) == 0)
         return WF_OK;
     WF_TRY(look<T>(run, s, in[3], err));
-    return wf_launch(run, "differences", differences<T>, wf_blocks_of_rows(run, s.a), err, s,
+    return wf_launch(run, "differences", differences<T, R>, wf_blocks_of_rows(run, s.a), err, s,
                      static_cast<const T *>(in[0]->data), static_cast<const T *>(in[1]->data),
                      in[3] ? static_cast<const T *>(in[3]->data) : nullptr,
-                     static_cast<const double *>(run->workspace), static_cast<T *>(out[0]->data));
+                     static_cast<const double *>(run->workspace), wf_write<R>(out[0]));
 }
 
 template <class T>
@@ -244,10 +255,10 @@ wf_status likelihood_grad(const wf_run *run, const wf_tensor *const in[], wf_ten
     {                                                                                              \
         .op = name, .dtypes = WF_TYPE(dtype), .prepare = prepares, .run = fn                       \
     }
-#define GRAD(name, dtype, fn)                                                                      \
+#define GRAD(name, dtype, narrow, prepares, ...)                                                   \
     {                                                                                              \
         .op = name, .domain = WF_DOMAIN_WEFT, .typed_by = 1, .dtypes = WF_TYPE(dtype),             \
-        .prepare = prepare_sum, .run = fn                                                          \
+        .is_narrow = narrow, .prepare = prepares, .run = __VA_ARGS__                               \
     }
 
 WF_CUDA_ROWS(cross_entropy){
@@ -255,9 +266,10 @@ WF_CUDA_ROWS(cross_entropy){
     LOSS("SoftmaxCrossEntropyLoss", WF_F64, prepare, loss<double>),
     LOSS("NegativeLogLikelihoodLoss", WF_F32, prepare_sum, likelihood_loss<float>),
     LOSS("NegativeLogLikelihoodLoss", WF_F64, prepare_sum, likelihood_loss<double>),
-    GRAD("SoftmaxCrossEntropyGrad", WF_F32, grad<float>),
-    GRAD("SoftmaxCrossEntropyGrad", WF_F64, grad<double>),
-    GRAD("NegativeLogLikelihoodLossGrad", WF_F32, likelihood_grad<float>),
-    GRAD("NegativeLogLikelihoodLossGrad", WF_F64, likelihood_grad<double>),
+    GRAD("SoftmaxCrossEntropyGrad", WF_F32, true, prepare_differences,
+         wf_wide_or_narrow<grad<float, float>, grad<float, wf_narrow>>),
+    GRAD("SoftmaxCrossEntropyGrad", WF_F64, false, prepare_sum, grad<double, double>),
+    GRAD("NegativeLogLikelihoodLossGrad", WF_F32, false, prepare_sum, likelihood_grad<float>),
+    GRAD("NegativeLogLikelihoodLossGrad", WF_F64, false, prepare_sum, likelihood_grad<double>),
     {},
 };
