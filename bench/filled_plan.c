@@ -198,7 +198,8 @@ wf_status filled_plan_of_model(const filled_model *m, const wf_device *device, w
 {
     const wf_graph *g = m->compiled->graph;
     wf_plan_shape shapes[WF_DATA_MAX_FIELDS];
-    wf_plan_options o = {.device = device, .pool = pool, .shapes = shapes, .bf16 = m->spec->bf16};
+    wf_plan_options o = {
+        .device = device, .pool = pool, .shapes = shapes, .compute = m->spec->compute};
     const char **names;
     wf_status rc;
 
@@ -258,11 +259,11 @@ static wf_status make_products(wf_graph *g, int64_t n, wf_err *err)
     return wf_graph_add_output(g, x, err);
 }
 
-wf_status filled_plan_of_products(int64_t n, bool bf16, const wf_device *device, wf_pool *pool,
-                                  filled_plan *out, wf_err *err)
+wf_status filled_plan_of_products(int64_t n, wf_compute compute, const wf_device *device,
+                                  wf_pool *pool, filled_plan *out, wf_err *err)
 {
     static const float one = 1;
-    wf_plan_options o = {.device = device, .pool = pool, .bf16 = bf16};
+    wf_plan_options o = {.device = device, .pool = pool, .compute = compute};
     wf_graph *g = NULL;
     wf_status rc = wf_graph_new("products", &g, err);
 

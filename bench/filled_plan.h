@@ -28,7 +28,7 @@ typedef struct filled_spec {
     uint64_t seed;
     const filled_limit *limits; /* [n_limits]: of inputs that hold ids or classes */
     size_t n_limits;
-    bool bf16;
+    wf_compute compute;
 } filled_spec;
 
 /* A model's compiled graph and what is fed to it; several plans can be made of one. */
@@ -60,8 +60,9 @@ WF_MUST_USE wf_status filled_plan_of_model(const filled_model *m, const wf_devic
 /* FILLED_PRODUCTS matrix products of n x n in f32, each of a constant with the result before it.
  * Constants are on the device before a run begins: a run copies two single numbers. The caller
  * closes *out in either case. */
-WF_MUST_USE wf_status filled_plan_of_products(int64_t n, bool bf16, const wf_device *device,
-                                              wf_pool *pool, filled_plan *out, wf_err *err);
+WF_MUST_USE wf_status filled_plan_of_products(int64_t n, wf_compute compute,
+                                              const wf_device *device, wf_pool *pool,
+                                              filled_plan *out, wf_err *err);
 void filled_plan_close(filled_plan *p);
 
 /* Runs once, as the step `number`. */

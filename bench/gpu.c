@@ -138,7 +138,7 @@ static json_t *result_of(const options *o, const wf_device *d, const filled_plan
     snprintf(digest, sizeof digest, "%016" PRIx64, f->digest);
     add(j, "device", json_string(d->name));
     add(j, "about", d->about ? json_string(d->about) : json_null());
-    add(j, "bf16", json_boolean(o->model.bf16));
+    add(j, "compute", json_string(wf_compute_name(o->model.compute)));
     add(j, "plan_ms", json_real(f->plan_ms));
     add(j, "first_ms", json_real(f->first_ms));
     add(j, "ms_per_step", json_real(ms));
@@ -194,7 +194,7 @@ static wf_status bench(const options *o, wf_err *err)
     from = wf_now_ns();
     if (rc == WF_OK)
         rc = o->product
-                 ? filled_plan_of_products(o->product, o->model.bf16, device, pool, &plan, err)
+                 ? filled_plan_of_products(o->product, o->model.compute, device, pool, &plan, err)
                  : filled_plan_of_model(&model, device, pool, &plan, err);
     f.plan_ms = since_ms(from);
     if (rc == WF_OK)
@@ -239,7 +239,7 @@ static bool take_option(options *o, int which, char *text)
     case 's':
         return (o->seconds = strtod(text, NULL)) > 0;
     case 'f':
-        return o->model.bf16 = true;
+        return (o->model.compute = WF_COMPUTE_BF16) != 0;
     case 'c':
         return o->check = true;
     default:

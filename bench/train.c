@@ -116,7 +116,7 @@ static wf_status choose_rule(bench *b, wf_err *err)
 static wf_status make_plan(bench *b, wf_err *err)
 {
     wf_plan_shape shapes[WF_DATA_MAX_FIELDS];
-    wf_plan_options options = {.pool = b->pool, .shapes = shapes, .bf16 = b->job->bf16};
+    wf_plan_options options = {.pool = b->pool, .shapes = shapes, .compute = b->job->compute};
 
     for (size_t i = 0; i < b->c->graph->n_inputs && i < WF_DATA_MAX_FIELDS; i++) {
         const wf_value *v = b->c->graph->inputs[i];

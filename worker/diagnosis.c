@@ -137,7 +137,7 @@ static wf_status keep(const wf_plan *p, const wf_step_key *key, const wf_bad_ste
                       .plan = p,
                       .inputs = inputs,
                       .key = *key,
-                      .bf16 = start->bf16,
+                      .compute = (wf_compute)start->compute,
                       .output = bad->output,
                       .what = what,
                       .records = bad->batch->at,

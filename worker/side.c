@@ -231,8 +231,7 @@ static wf_status plan_for(wf_side *s, const wf_side_replica *on, uint64_t record
                                .n_resident = s->n_resident,
                                .resident = s->resident,
                                .measure_only = measure_only,
-                               .bf16 = s->spec.start->bf16,
-                               .tf32 = s->spec.start->tf32,
+                               .compute = (wf_compute)s->spec.start->compute,
                                .deterministic = s->spec.start->deterministic};
     wf_status rc = WF_OK;
 

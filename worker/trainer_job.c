@@ -124,10 +124,15 @@ static wf_status begin_gradients(wf_trainer *t, const Weft__Start *start, wf_err
 
 static void warn_of_float32(const wf_trainer *t)
 {
-    if (t->start->bf16 && t->devices[0]->is_host && !wf_kernels_have_bf16())
+    const wf_compute compute = (wf_compute)t->start->compute;
+
+    if (!t->devices[0]->is_host)
+        return;
+    if (compute == WF_COMPUTE_BF16 && !wf_kernels_have_bf16())
         WF_LOG_WARN("compute.float32", "why=\"this processor has no bfloat16 products\"");
-    if (t->start->tf32 && t->devices[0]->is_host)
-        WF_LOG_WARN("compute.float32", "why=\"GPUs alone compute in tf32\"");
+    if (compute == WF_COMPUTE_F16 || compute == WF_COMPUTE_TF32)
+        WF_LOG_WARN("compute.float32", "why=\"GPUs alone compute in %s\"",
+                    wf_compute_name(compute));
 }
 
 /* Plans the batch that most steps take. */
@@ -205,6 +210,10 @@ static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *o
     t->start = start;
     if (!start->train_data || start->train_data->batch == 0)
         return wf_fail(err, WF_PROTO, NULL, "a start without data to train on");
+    if (start->compute >= WF_COMPUTES)
+        return wf_fail(err, WF_PROTO, "let all tasks run one release of weft",
+                       "a start with the compute type %u, which this worker does not know",
+                       start->compute);
     trains = !start->train_data->grows || start->round;
     warn_of_float32(t);
     WF_TRY(open_replicas(t, err));

@@ -288,7 +288,7 @@ static wf_status plan_for(const request *r, const wf_compiled *c, kept *on_devic
     const wf_graph *g = c->graph;
     wf_plan_shape shapes[WF_DATA_MAX_FIELDS];
     wf_plan_options options = {
-        .shapes = shapes, .bf16 = r->job && r->job->bf16, .measure_only = true};
+        .shapes = shapes, .compute = r->job ? r->job->compute : 0, .measure_only = true};
 
     options.limit_bytes = r->limit_bytes ? r->limit_bytes
                           : r->job       ? SIZE_MAX / 2

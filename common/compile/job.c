@@ -69,7 +69,7 @@ void wf_compile_spec_of_job(const wf_job_conf *job, wf_compile_mode mode,
         .tables_line = job->tables_line,
         .codecs = job->codecs,
         .n_codecs = job->n_codecs,
-        .narrow = job->bf16 ? WF_BF16 : WF_NONE,
+        .narrow = wf_compute_kept(job->compute),
         .loss_line = job->n_losses ? job->loss_line : job->model_line,
         .metrics_line = job->metrics_line,
     };

@@ -20,6 +20,7 @@
 #include "common/base/status.h"
 #include "common/conf/run.h"
 #include "common/data/data.h"
+#include "common/tensor/compute.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -335,7 +336,7 @@ typedef struct wf_job_conf {
     uint32_t keep_runs;      /* 10 */
     wf_on_nan on_nan;        /* what a step with NaN or infinity does */
     uint64_t seed;           /* 0 */
-    bool bf16, tf32;         /* products of the network round their factors to bfloat16, TF32 */
+    wf_compute compute;      /* what products of the network round their factors to; float32 */
     bool deterministic;      /* no algorithm of a GPU's libraries is chosen by measuring; false */
     uint64_t slice_bytes;    /* 4 MiB */
     const wf_conf_pin *pins; /* [n_pins]; of those that match a name the first counts */

@@ -371,15 +371,15 @@ static wf_status read_on_nan(wf_conf_reader *r, const wf_tree *node, void *into,
 
 static wf_status read_compute(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
 {
-    static const char *const words[] = {"float32", "bfloat16", "tf32"};
+    const char *words[WF_COMPUTES], *word;
     wf_job_conf *j = into;
-    const char *word;
 
     WF_TRY(wf_read_text(r, node, &word, err));
-    j->bf16 = strcmp(word, "bfloat16") == 0;
-    j->tf32 = strcmp(word, "tf32") == 0;
-    if (j->bf16 || j->tf32 || strcmp(word, "float32") == 0)
+    j->compute = wf_compute_of(word);
+    if (j->compute < WF_COMPUTES)
         return WF_OK;
+    for (wf_compute c = 0; c < WF_COMPUTES; c++)
+        words[c] = wf_compute_name(c);
     return wf_read_unknown(r, node, "compute", word, words, WF_COUNT(words), err);
 }
 

@@ -34,6 +34,7 @@
 #include "common/base/status.h"
 #include "common/graph/graph.h"
 #include "common/kernels/pool.h"
+#include "common/tensor/compute.h"
 #include "common/tensor/device.h"
 #include "common/tensor/tensor.h"
 #include <stdbool.h>
@@ -75,8 +76,7 @@ typedef struct wf_plan_options {
                              * of its devices, each of which has its own limit */
     const char *limit_hint; /* what to do about that limit; NULL: lower the batch */
     bool measure_only;      /* for wf_plan_memory alone: nothing large is allocated */
-    bool bf16; /* f32 products and convolutions round their factors to bfloat16; sums stay f32 */
-    bool tf32; /* or, on a GPU, to TF32 */
+    wf_compute compute;     /* what f32 products and convolutions round their factors to */
     bool deterministic; /* algorithms of a GPU's libraries are those that these name first: none are
                          * measured, whose times differ from run to run */
 } wf_plan_options;

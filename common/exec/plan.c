@@ -70,14 +70,15 @@ static size_t all_memory(const wf_plan_options *o)
     return all;
 }
 
-/* Whether values are kept in bfloat16 where the graph says so: only if all devices multiply them as
+/* Whether values are kept narrow where the graph says so: only if all devices multiply them as
  * they are. Elsewhere that would round them for nothing. */
 static bool keeps_narrow(const wf_plan_options *o)
 {
-    bool keeps = o->bf16 && wf_kernels_keep_narrow(o->device ? o->device : &wf_cpu);
+    wf_dtype type = wf_compute_kept(o->compute);
+    bool keeps = type != WF_NONE && wf_kernels_keep_narrow(o->device ? o->device : &wf_cpu, type);
 
     for (size_t i = 0; keeps && i < o->n_devices; i++)
-        keeps = wf_kernels_keep_narrow(o->devices[i]);
+        keeps = wf_kernels_keep_narrow(o->devices[i], type);
     return keeps;
 }
 
@@ -90,8 +91,7 @@ static wf_status build(wf_plan *p, const wf_graph *g, const wf_plan_options *o, 
     p->n_sides = 1;
     WF_TRY(wf_plan_side_open(&p->sides[WF_SIDE_HOST], err));
     p->pool = o->pool;
-    p->bf16 = o->bf16;
-    p->tf32 = o->tf32;
+    p->compute = o->compute;
     p->deterministic = o->deterministic;
     p->measure_only = o->measure_only;
     /* Sums with it do not overflow. */

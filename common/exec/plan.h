@@ -132,7 +132,8 @@ struct wf_plan {
     wf_graph *g;     /* our copy, with concrete shapes */
     wf_arena *arena; /* of everything below but big memory */
     wf_pool *pool;
-    bool bf16, tf32, deterministic, measure_only;
+    wf_compute compute;
+    bool deterministic, measure_only;
     size_t limit_bytes, taken; /* taken <= limit_bytes */
     size_t foldable;           /* bytes that folding may still make */
     const char *limit_hint;

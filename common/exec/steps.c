@@ -185,8 +185,7 @@ static wf_status make_step(wf_plan *p, uint32_t i, wf_step *s, wf_err *err)
                     .device = side->device,
                     .arena = p->arena,
                     .threads = wf_pool_threads(p->pool),
-                    .bf16 = p->bf16,
-                    .tf32 = p->tf32,
+                    .compute = p->compute,
                     .untimed = p->deterministic || p->measure_only,
                     .takes_any = p->measure_only && !p->deterministic};
     wf_status rc = WF_OK;

@@ -24,6 +24,7 @@
 #include "common/kernels/group.h"
 #include "common/kernels/pool.h"
 #include "common/kernels/update.h"
+#include "common/tensor/compute.h"
 #include "common/tensor/device.h"
 #include "common/tensor/tensor.h"
 #include <stdbool.h>
@@ -39,8 +40,8 @@ typedef struct wf_prep {
     const wf_device *device; /* that run will get */
     wf_arena *arena;  /* of the plan: what prepare allocates here lives as long as run is called */
     uint32_t threads; /* of the pool that run will get */
-    bool bf16;        /* f32 products may round their factors to bfloat16; sums stay f32 */
-    bool tf32;      /* or to the 11 significant bits of TF32, where a device is faster with them */
+    wf_compute compute; /* what f32 products may round their factors to, where a device is faster
+                         * with it */
     bool untimed;   /* a library's algorithm is the one that it names first: none are measured */
     bool takes_any; /* with it: the plan will take another one, so workspace is for any of them */
     size_t workspace_bytes;       /* out: what run wants, 0 at the start */
@@ -139,11 +140,11 @@ WF_MUST_USE wf_status wf_kernel_find(const wf_node *node, const wf_device *devic
 /* For programs, at their start: OpenBLAS, which has one number of threads for the whole process,
  * runs on its caller's thread alone. Kernels are cut into pieces for the threads of a pool. */
 void wf_kernels_own_process(void);
-/* Whether this processor multiplies in bfloat16: without it wf_prep.bf16 changes nothing. */
+/* Whether this processor multiplies in bfloat16: without it WF_COMPUTE_BF16 changes nothing. */
 bool wf_kernels_have_bf16(void);
-/* Whether the device computes narrow nodes, and multiplies what they keep: a GPU does, a processor
- * may. */
-bool wf_kernels_keep_narrow(const wf_device *device);
+/* Whether the device computes narrow nodes of that type, and multiplies what they keep: a GPU does,
+ * a processor may. */
+bool wf_kernels_keep_narrow(const wf_device *device, wf_dtype type);
 /* Row i of the device's table, NULL past its end; for documentation and table-driven tests. */
 const wf_kernel *wf_kernel_at(const wf_device *device, size_t i);
 

@@ -108,7 +108,8 @@ wf_status wf_kernel_find(const wf_node *node, const wf_device *device, const wf_
     return WF_OK;
 }
 
-bool wf_kernels_keep_narrow(const wf_device *device)
+bool wf_kernels_keep_narrow(const wf_device *device, wf_dtype type)
 {
-    return rows_of(device)->widened && (!device->is_host || wf_kernels_have_bf16());
+    return rows_of(device)->widened && type == WF_BF16 &&
+           (!device->is_host || wf_kernels_have_bf16());
 }

@@ -60,7 +60,8 @@ static wf_status prepare_own(wf_prep *prep, state *s, wf_prep *inner, const wf_t
     inner->state = NULL;
     inner->release = NULL;
     inner->workspace_bytes = 0;
-    inner->bf16 = wf_node_narrow(prep->node) == WF_BF16; /* and not of factors of float16 */
+    if (wf_compute_kept(inner->compute) != wf_node_narrow(prep->node))
+        inner->compute = WF_COMPUTE_F32; /* factors of one type are not rounded to another */
     if (s->kernel->prepare)
         rc = s->kernel->prepare(inner, in, out, err);
     s->own = inner->state;

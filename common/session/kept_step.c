@@ -94,10 +94,11 @@ static wf_status write_json(const wf_kept_step *s, const char *folder, json_t *i
 
     for (size_t i = 0; i < s->n_records; i++)
         json_array_append_new(records, json_integer((json_int_t)s->records[i]));
-    all = json_pack("{s:s, s:I, s:I, s:I, s:I, s:b, s:i, s:O, s:o}", "what", s->what, "seed",
+    all = json_pack("{s:s, s:I, s:I, s:I, s:I, s:s, s:i, s:O, s:o}", "what", s->what, "seed",
                     (json_int_t)s->key.seed, "epoch", (json_int_t)s->key.epoch, "split",
-                    (json_int_t)s->key.split, "batch", (json_int_t)s->key.batch, "bf16", s->bf16,
-                    "output", (int)s->output, "inputs", inputs, "records", records);
+                    (json_int_t)s->key.split, "batch", (json_int_t)s->key.batch, "compute",
+                    wf_compute_name(s->compute), "output", (int)s->output, "inputs", inputs,
+                    "records", records);
     text = all ? json_dumps(all, JSON_INDENT(1)) : NULL;
     json_decref(all);
     if (!text)
@@ -209,6 +210,14 @@ static wf_status spoilt(const char *folder, const char *what, wf_err *err)
                    "%s holds no whole step: %s", folder, what);
 }
 
+/* WF_COMPUTES: none that weft writes. */
+static wf_compute compute_told(const told *t)
+{
+    const char *name = json_string_value(json_object_get(t->json, "compute"));
+
+    return name ? wf_compute_of(name) : WF_COMPUTES;
+}
+
 static wf_status read_told(const char *folder, told *t, wf_err *err)
 {
     char path[PATH_MAX];
@@ -227,6 +236,8 @@ static wf_status read_told(const char *folder, told *t, wf_err *err)
     if (rc == WF_OK && (!json_is_string(json_object_get(t->json, "what")) ||
                         !json_is_array(json_object_get(t->json, "inputs"))))
         rc = spoilt(folder, "step.json does not name its inputs and what was bad", err);
+    if (rc == WF_OK && compute_told(t) == WF_COMPUTES)
+        rc = spoilt(folder, "step.json does not name what it is computed in", err);
     snprintf(path, sizeof path, "%s/graph.onnx", folder);
     return rc == WF_OK ? wf_onnx_read(path, &t->graph, err) : rc;
 }
@@ -262,8 +273,7 @@ static const char *name_at(const told *t, size_t i)
 static wf_status make_plan(const told *t, wf_pool *pool, wf_replay *r, wf_err *err)
 {
     wf_plan_shape *shapes = calloc(r->n_inputs + 1, sizeof *shapes);
-    wf_plan_options o = {
-        .pool = pool, .shapes = shapes, .bf16 = json_is_true(json_object_get(t->json, "bf16"))};
+    wf_plan_options o = {.pool = pool, .shapes = shapes, .compute = compute_told(t)};
     wf_status rc;
 
     if (!shapes)

@@ -30,7 +30,7 @@ typedef struct wf_kept_step {
     const void *const *inputs; /* [ports of the plan], in memory of the port's device; NULL: the
                                 * graph holds its content */
     wf_step_key key;
-    bool bf16;
+    wf_compute compute;
     uint32_t output;         /* of the plan: the bad one */
     const char *what;        /* "the loss is NaN" */
     const uint64_t *records; /* [n_records] of the batch, by their numbers in the data set */

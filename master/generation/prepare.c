@@ -410,8 +410,7 @@ static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *run,
     p->start.bounded = p->setup.bounded;
     p->start.together = p->setup.together;
     p->start.skip_nan = job->on_nan == WF_NAN_SKIP;
-    p->start.bf16 = job->bf16;
-    p->start.tf32 = job->tf32;
+    p->start.compute = job->compute;
     p->start.deterministic = job->deterministic;
     p->epochs = job->epochs;
     p->steps = job->steps;

@@ -106,25 +106,26 @@ static void free_result(result *r)
         free(r->values[i]);
 }
 
-static wf_plan *plan_of(const layer *l, const wf_device *device, bool bf16, wf_graph **g)
+static wf_plan *plan_of(const layer *l, const wf_device *device, wf_compute compute, wf_graph **g)
 {
     wf_plan *p = NULL;
 
     *g = graph_of(l);
-    assert_ok(wf_plan_new(*g,
-                          &(wf_plan_options){.device = device, .bf16 = bf16, .deterministic = true},
-                          &p, &err),
-              err);
+    assert_ok(
+        wf_plan_new(*g,
+                    &(wf_plan_options){.device = device, .compute = compute, .deterministic = true},
+                    &p, &err),
+        err);
     return p;
 }
 
-static result compute(const layer *l, const wf_device *device, bool bf16)
+static result compute(const layer *l, const wf_device *device, wf_compute in_type)
 {
     float *in[MOST_IN];
     wf_step_key key = {0};
     result r = {.outputs = l->is_grad ? 3 : 1};
     wf_graph *g;
-    wf_plan *p = plan_of(l, device, bf16, &g);
+    wf_plan *p = plan_of(l, device, in_type, &g);
 
     for (uint32_t i = 0; i < wf_plan_n_inputs(p); i++) {
         const wf_port *port = wf_plan_input(p, i);
@@ -169,13 +170,14 @@ static float distance(const result *got, const result *want)
 }
 
 /* How often cuDNN executed a plan for it, whose results are near to the CPU's. */
-static size_t executed_for(const layer *l, bool bf16)
+static size_t executed_for(const layer *l, wf_compute in_type)
 {
     const size_t before = cuda_host_count().dnn_executed;
-    result want = compute(l, &wf_cpu, false), got = compute(l, cuda_host_device(), bf16);
+    result want = compute(l, &wf_cpu, WF_COMPUTE_F32),
+           got = compute(l, cuda_host_device(), in_type);
     float far = distance(&got, &want);
 
-    if (!(far <= (bf16 ? 2e-2f : 1e-5f)))
+    if (!(far <= (in_type ? 2e-2f : 1e-5f)))
         fail_msg("mask %d, gradient %d, turned %d: off by %g", l->mask, l->is_grad, l->trans_k,
                  (double)far);
     free_result(&want);
@@ -201,7 +203,7 @@ static void every_mask_goes_through_it(void **state)
 
         cuda_host_seed(seed);
         l.heads = 2 + (int64_t)seed; /* a case that was never asked for */
-        executed += executed_for(&l, true);
+        executed += executed_for(&l, WF_COMPUTE_BF16);
         most += l.is_grad ? 2 : 1;
     }
     /* The host's cuDNN refuses some at random. */
@@ -227,8 +229,8 @@ static void the_rest_is_computed_as_before(void **state)
 
     (void)state;
     for (size_t i = 0; i < WF_COUNT(rest); i++)
-        assert_int_equal(executed_for(&rest[i], true), 0);
-    assert_int_equal(executed_for(&exact, false), 0);
+        assert_int_equal(executed_for(&rest[i], WF_COMPUTE_BF16), 0);
+    assert_int_equal(executed_for(&exact, WF_COMPUTE_F32), 0);
 }
 
 /* Asks for a plan until it is one that cuDNN computes. */
@@ -236,7 +238,7 @@ static size_t asked_for(const layer *l)
 {
     const size_t before = cuda_host_count().dnn_asked;
     wf_graph *g;
-    wf_plan *p = plan_of(l, cuda_host_device(), true, &g);
+    wf_plan *p = plan_of(l, cuda_host_device(), WF_COMPUTE_BF16, &g);
 
     wf_plan_free(&p);
     wf_graph_free(&g);
@@ -273,7 +275,7 @@ static void many_heads_are_computed_in_turns(void **state)
         size_t executed;
 
         cuda_host_seed(seed);
-        executed = executed_for(&l, true);
+        executed = executed_for(&l, WF_COMPUTE_BF16);
         most = executed > most ? executed : most;
     }
     assert_true(most >= 4); /* two turns of two passes */

@@ -462,7 +462,7 @@ static void types_that_no_product_has_are_refused(void **state)
 
     (void)state;
     for (size_t i = 0; i < WF_COUNT(cases); i++) {
-        wf_prep prep = {.device = cuda_host_device(), .bf16 = true};
+        wf_prep prep = {.device = cuda_host_device(), .compute = WF_COMPUTE_BF16};
         wf_cuda_gemm g = plain_product();
         wf_cuda_gemm_way *w = NULL;
 

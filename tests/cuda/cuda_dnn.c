@@ -93,7 +93,7 @@ static void equal_layers_ask_once(void **state)
     wf_dnn_way_free(second);
     wf_dnn_way_free(way_of(&c, NULL));
     assert_int_equal(asked(), before);
-    c.bf16 = 1;
+    c.compute = WF_COMPUTE_BF16;
     wf_dnn_way_free(way_of(&c, NULL));
     assert_true(asked() > before);
     before = asked();
@@ -160,8 +160,9 @@ static void engines_keep_what_weft_promises(void **state)
             float got;
 
             cuda_host_seed(seed);
-            c.tf32 = allowed == 1;
-            c.bf16 = allowed == 2;
+            c.compute = allowed == 2   ? WF_COMPUTE_BF16
+                        : allowed == 1 ? WF_COMPUTE_TF32
+                                       : WF_COMPUTE_F32;
             c.dilation[0] = (int64_t)seed; /* of one tap: another case, and nothing else */
             w = way_of(&c, &workspace);
             assert_non_null(w);
@@ -190,7 +191,7 @@ static double time_of(uint64_t seed, bool untimed, bool *measured)
     wf_dnn_way *w = NULL;
     double ms;
 
-    c.bf16 = 1; /* more engines may be taken */
+    c.compute = WF_COMPUTE_BF16; /* more engines may be taken */
     asked = wf_dnn_ask_conv(&c);
     cuda_host_seed(seed);
     assert_ok(wf_dnn_way_new(&prep, &asked, &w, &err), err);

@@ -196,8 +196,9 @@ static void cudnn_computes_what_models_have(void **state)
 
                 c.pass = pass;
                 c.dtype = allowed == 3 ? WF_BF16 : WF_F32;
-                c.tf32 = allowed == 1;
-                c.bf16 = allowed == 2;
+                c.compute = allowed == 2   ? WF_COMPUTE_BF16
+                            : allowed == 1 ? WF_COMPUTE_TF32
+                                           : WF_COMPUTE_F32;
                 if (!is_chosen(&c))
                     fail_msg("case %d, pass %d: no engine", (int)i, (int)pass);
             }
@@ -357,7 +358,7 @@ static void engines_have_names(void **state)
 
         c.pass = pass;
         c.dtype = WF_F32;
-        c.tf32 = 1;
+        c.compute = WF_COMPUTE_TF32;
         asked = wf_dnn_ask_conv(&c);
         assert_int_equal(asked.build(&calls, NULL, &c, &g), 0);
         n = plans_of(&g, asked.rounding, NULL, WF_TUNE_MOST, plans);

@@ -76,7 +76,7 @@ static void free_tensors(tensors *t)
     }
 }
 
-static wf_status make_plan(const wf_graph *g, const tensors *in, wf_pool *pool, const char *compute,
+static wf_status make_plan(const wf_graph *g, const tensors *in, wf_pool *pool, wf_compute compute,
                            wf_plan **plan, wf_err *err)
 {
     wf_plan_shape shapes[MOST];
@@ -84,8 +84,7 @@ static wf_status make_plan(const wf_graph *g, const tensors *in, wf_pool *pool, 
                          .pool = pool,
                          .n_shapes = in->n,
                          .shapes = shapes,
-                         .bf16 = strcmp(compute, "bfloat16") == 0,
-                         .tf32 = strcmp(compute, "tf32") == 0};
+                         .compute = compute};
 
     for (uint32_t i = 0; i < in->n; i++) {
         shapes[i] = (wf_plan_shape){.name = in->names[i], .rank = in->t[i]->rank};
@@ -153,7 +152,7 @@ static wf_status run(const char *model, const char *in_path, const char *out_pat
     if (rc == WF_OK)
         rc = wf_pool_new(threads, &pool, err);
     if (rc == WF_OK)
-        rc = make_plan(g, &in, pool, compute, &plan, err);
+        rc = make_plan(g, &in, pool, wf_compute_of(compute), &plan, err);
     if (rc == WF_OK)
         rc = run_once(plan, false, &first, err);
     if (rc == WF_OK)

@@ -106,6 +106,8 @@ static void assert_refused(kept *k, wf_status status, const char *says)
     wf_replay_close(&r);
 }
 
+#define WHOLE "\"what\": \"w\", \"compute\": \"float32\", "
+
 static void a_damaged_step_is_refused(void **state)
 {
     kept k = {0};
@@ -114,17 +116,19 @@ static void a_damaged_step_is_refused(void **state)
     make(&k);
     assert_ok(wf_kept_step_write(&k.step, k.dir.path, k.path, &k.err), k.err);
     write_text(&k, "step.json",
-               "{\"what\": \"w\", \"inputs\": [{\"name\": \"a/b\", \"file\": "
+               "{" WHOLE "\"inputs\": [{\"name\": \"a/b\", \"file\": "
                "\"../x.npy\"}]}");
     assert_refused(&k, WF_CORRUPT, "does not name an input's file");
     write_text(&k, "step.json",
-               "{\"what\": \"w\", \"inputs\": [{\"name\": \"other\", \"file\": "
+               "{" WHOLE "\"inputs\": [{\"name\": \"other\", \"file\": "
                "\"inputs/a_b.npy\"}]}");
     assert_refused(&k, WF_CORRUPT, "an input does not fit its graph");
-    write_text(&k, "step.json", "{\"what\": \"w\", \"inputs\": [], \"output\": 1}");
+    write_text(&k, "step.json", "{" WHOLE "\"inputs\": [], \"output\": 1}");
     assert_refused(&k, WF_CORRUPT, "does not name its bad output");
-    write_text(&k, "step.json", "{\"what\": \"w\", \"inputs\": [], \"output\": 0}");
+    write_text(&k, "step.json", "{" WHOLE "\"inputs\": [], \"output\": 0}");
     assert_refused(&k, WF_INVALID, "a/b"); /* the plan has an input without content */
+    write_text(&k, "step.json", "{\"what\": \"w\", \"compute\": \"int4\", \"inputs\": []}");
+    assert_refused(&k, WF_CORRUPT, "does not name what it is computed in");
     write_text(&k, "step.json", "{}");
     assert_refused(&k, WF_CORRUPT, "does not name its inputs");
     write_text(&k, "step.json", "{");

@@ -97,7 +97,7 @@ static void check_numbers(const char *dtype)
     wf_graph *g = squares(dtype);
     float x[ROWS * INNER], w[INNER * COLUMNS];
     wf_plan_options o = {.device = test_device()};
-    bool rounded = false, keeps = wf_kernels_keep_narrow(test_device());
+    bool rounded = false, keeps = wf_kernels_keep_narrow(test_device(), WF_BF16);
     wf_plan *p = NULL;
     wf_err err;
 
@@ -106,7 +106,7 @@ static void check_numbers(const char *dtype)
     for (int i = 0; i < INNER * COLUMNS; i++)
         w[i] = (float)(i % 4 - 1);
     /* A plan that rounds no factors keeps nothing narrow, nor one for a device without kernels. */
-    o.bf16 = keeps;
+    o.compute = keeps ? WF_COMPUTE_BF16 : WF_COMPUTE_F32;
     assert_ok(wf_plan_new(g, &o, &p, &err), err);
     wf_plan_bind_input(p, 0, x);
     wf_plan_bind_input(p, 1, w);
@@ -126,7 +126,7 @@ static void check_numbers(const char *dtype)
         }
     assert_int_equal(rounded, keeps);
     wf_plan_free(&p);
-    o.bf16 = true;
+    o.compute = WF_COMPUTE_BF16;
     assert_ok(wf_plan_new(g, &o, &p, &err), err);
     wf_plan_free(&p);
     wf_graph_free(&g);
@@ -140,12 +140,12 @@ static void values_between_nodes_are_rounded_to_the_type_if_the_device_keeps_it(
 }
 
 /* x x in `dtype`, and what a plan has of memory for it. */
-static wf_plan_usage memory_of_large_squares(bool bf16)
+static wf_plan_usage memory_of_large_squares(wf_compute compute)
 {
     wf_graph *g = new_graph();
     wf_value *x = input(g, "x", DIMS(LARGE, LARGE));
     wf_node *square = add_node(g, "Mul", 2, (wf_value *[]){x, x}), *sum;
-    wf_plan_options o = {.device = test_device(), .bf16 = bf16};
+    wf_plan_options o = {.device = test_device(), .compute = compute};
     wf_plan_usage u;
     wf_plan *p = NULL;
     wf_err err;
@@ -171,10 +171,10 @@ static void a_narrow_value_takes_half_the_memory_where_it_is_kept_as_on_every_gp
 
     (void)state;
     if (strncmp(device->name, "cuda", 4) == 0)
-        assert_true(wf_kernels_keep_narrow(device));
-    saved =
-        memory_of_large_squares(false).tensors_bytes - memory_of_large_squares(true).tensors_bytes;
-    assert_int_equal(saved, wf_kernels_keep_narrow(device) ? LARGE * LARGE * 2 : 0);
+        assert_true(wf_kernels_keep_narrow(device, WF_BF16));
+    saved = memory_of_large_squares(WF_COMPUTE_F32).tensors_bytes -
+            memory_of_large_squares(WF_COMPUTE_BF16).tensors_bytes;
+    assert_int_equal(saved, wf_kernels_keep_narrow(device, WF_BF16) ? LARGE * LARGE * 2 : 0);
 }
 
 static void an_operation_without_a_kernel_of_float32_has_no_narrow_one(void **state)
@@ -185,7 +185,7 @@ static void an_operation_without_a_kernel_of_float32_has_no_narrow_one(void **st
     wf_err err;
 
     (void)state;
-    if (wf_kernels_keep_narrow(test_device())) {
+    if (wf_kernels_keep_narrow(test_device(), WF_BF16)) {
         assert_ok(wf_kernel_find(n, test_device(), &k, &err), err);
         assert_null(k->op);
     }

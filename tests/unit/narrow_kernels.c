@@ -98,7 +98,8 @@ static wf_plan *plan_on(const wf_device *device, bool rounds, const example *x, 
                         wf_pool *pool, void *fed[])
 {
     wf_graph *g = graph_of(x, is_narrow);
-    wf_plan_options o = {.pool = pool, .device = device, .bf16 = rounds};
+    wf_plan_options o = {
+        .pool = pool, .device = device, .compute = rounds ? WF_COMPUTE_BF16 : WF_COMPUTE_F32};
     wf_plan *p = NULL;
     wf_err err;
 
@@ -176,7 +177,7 @@ static void check(example x)
 {
     uint32_t in = x.narrow_in, out = x.narrow_out;
 
-    if (!wf_kernels_keep_narrow(test_device()))
+    if (!wf_kernels_keep_narrow(test_device(), WF_BF16))
         skip_file();
     for (uint32_t threads = 1; threads <= 2; threads++)
         for (uint32_t some = 0; some < 1u << PORTS; some++) {
@@ -454,7 +455,7 @@ static void compare_with_the_cpu(const example *x, wf_plan *narrow, wf_plan *wid
 static void random_shapes_are_near_what_the_cpu_computes(void **state)
 {
     (void)state;
-    if (!wf_kernels_keep_narrow(test_device()))
+    if (!wf_kernels_keep_narrow(test_device(), WF_BF16))
         skip_file();
     for (uint64_t seed = 0; seed < RANDOM_SHAPES; seed++)
         for (int which = 0; which < 13; which++) {

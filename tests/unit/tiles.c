@@ -103,7 +103,7 @@ static double plain(const factors *f, int64_t i, int64_t k, double *size)
 static float *computed(const factors *f, uint32_t threads)
 {
     wf_arena *arena = wf_arena_new(0);
-    wf_prep prep = {.arena = arena, .threads = threads, .bf16 = true};
+    wf_prep prep = {.arena = arena, .threads = threads, .compute = WF_COMPUTE_BF16};
     wf_run run = {0};
     wf_product_bf16 *v;
     float *c = fresh(f->p.m * f->p.n);

@@ -109,7 +109,7 @@ static wf_status make(wf_prep *prep, const wf_tensor *x, const wf_tensor *w, con
                    .c = g.c,
                    .m = g.m,
                    .threads = WF_MAX(prep->threads, 1u)};
-    v->bf16 = prep->bf16 && wf_tiles_there();
+    v->bf16 = prep->compute == WF_COMPUTE_BF16 && wf_tiles_there();
     v->x_is_bf16 = x->dtype == WF_BF16;
     v->y_is_bf16 = y->dtype == WF_BF16;
     v->pointwise = is_pointwise(&v->s);

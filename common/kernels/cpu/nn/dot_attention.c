@@ -397,7 +397,7 @@ static wf_status prepare_for(wf_prep *prep, const wf_tensor *const in[], const w
             WF_TRY(find_until(p, mask, prep->arena, err));
     }
     p->jobs = (uint32_t)WF_MAX(WF_MIN((int64_t)prep->threads, p->a.heads), (int64_t)1);
-    p->bf16 = prep->bf16 && q->dtype != WF_F64 && wf_tiles_there();
+    p->bf16 = prep->compute == WF_COMPUTE_BF16 && q->dtype != WF_F64 && wf_tiles_there();
     rounds = wf_is_bf16(out[0]) || (is_grad && (wf_is_bf16(out[1]) || wf_is_bf16(out[2])));
     prep->widens = !takes(p, in, dy, rounds);
     p->own = !p->bf16 && q->dtype == WF_F32 && wf_gemm_is_here();

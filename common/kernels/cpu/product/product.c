@@ -35,7 +35,7 @@ static bool is_plain(const wf_product *p)
 
 static bool wants_rounding(const wf_prep *prep, const wf_product *p)
 {
-    return prep->bf16 && is_plain(p) && (p->beta == 0 || !p->c_is_bf16) &&
+    return prep->compute == WF_COMPUTE_BF16 && is_plain(p) && (p->beta == 0 || !p->c_is_bf16) &&
            p->m * p->n * p->k >= BF16_LEAST && wf_tiles_there();
 }
 

@@ -204,7 +204,8 @@ static wf_status make(wf_prep *prep, bool bias, const wf_tensor *const grads[], 
         v->at.end > (size_t)INT64_MAX / 64)
         return wf_fail_nomem(err, SIZE_MAX);
     cut_batch(v, prep->threads);
-    v->thin = v->of.dtype == WF_F32 && !prep->bf16 && wf_cpu_has()->avx512 && v->share >= THIN_ROWS;
+    v->thin = v->of.dtype == WF_F32 && prep->compute != WF_COMPUTE_BF16 && wf_cpu_has()->avx512 &&
+              v->share >= THIN_ROWS;
     WF_TRY(sequence_products(prep, v, bias, grads, err));
     WF_TRY(step_products(prep, v, bias, grads, err));
     v->rooms_at = wf_align_up(prep->workspace_bytes, 64);

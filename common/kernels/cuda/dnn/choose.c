@@ -32,8 +32,8 @@ static void unmake(const wf_cuda_calls *calls, wf_cuda_descriptor *d)
  * nothing; tensor cores take f32 factors as TF32. */
 static bool may_round(wf_dnn_rounding may, int32_t note)
 {
-    return (may.tf32 && note == WF_DNN_NOTE_TENSOR_CORE) ||
-           (may.bf16 && note != WF_DNN_NOTE_REDUCED_SUMS);
+    return (may.compute == WF_COMPUTE_TF32 && note == WF_DNN_NOTE_TENSOR_CORE) ||
+           (may.compute == WF_COMPUTE_BF16 && note != WF_DNN_NOTE_REDUCED_SUMS);
 }
 
 static bool may_take(wf_dnn_rounding may, const int32_t notes[], int64_t n)

@@ -36,15 +36,14 @@ static bool set_axis(wf_dnn_conv *c, const wf_spatial *s, uint32_t i, uint32_t t
     return before >= 0 && most >= 0;
 }
 
-bool wf_dnn_conv_of(const wf_convolution *v, wf_conv_pass pass, wf_dtype dtype, bool bf16,
-                    bool tf32, bool adds_bias, wf_dnn_conv *out)
+bool wf_dnn_conv_of(const wf_convolution *v, wf_conv_pass pass, wf_dtype dtype, wf_compute compute,
+                    bool adds_bias, wf_dnn_conv *out)
 {
     const uint32_t first = first_axis(&v->s);
 
     *out = (wf_dnn_conv){.pass = pass,
                          .dtype = dtype,
-                         .bf16 = bf16 && dtype == WF_F32,
-                         .tf32 = tf32 && dtype == WF_F32,
+                         .compute = dtype == WF_F32 ? compute : WF_COMPUTE_F32,
                          .adds_bias = adds_bias,
                          .batch = v->batch,
                          .groups = v->groups,
@@ -217,11 +216,11 @@ static int build(const wf_cuda_calls *calls, wf_cuda_dnn *dnn, const void *of, w
 /* Sums of bfloat16 are not rounded, as those of f32 are not whose factors may be. */
 wf_dnn_asked wf_dnn_ask_conv(const wf_dnn_conv *c)
 {
-    const bool is_bf16 = c->dtype == WF_BF16;
+    const wf_compute compute = c->dtype == WF_BF16 ? WF_COMPUTE_BF16 : (wf_compute)c->compute;
 
     return (wf_dnn_asked){.kind = "cuDNN convolution",
                           .of = c,
                           .bytes = sizeof *c,
                           .build = build,
-                          .rounding = {c->dtype != WF_F64, c->bf16 != 0 || is_bf16, c->tf32 != 0}};
+                          .rounding = {c->dtype != WF_F64, compute}};
 }

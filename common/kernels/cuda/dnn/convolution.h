@@ -15,9 +15,9 @@ enum { WF_DNN_X, WF_DNN_W, WF_DNN_Y, WF_DNN_BIAS, WF_DNN_TENSORS };
  * of each list are used, the others are 0. */
 typedef struct wf_dnn_conv {
     int64_t pass;
-    int64_t dtype;      /* of all tensors: cuDNN has no other mixture. Sums of bfloat16 are f32 */
-    int64_t bf16, tf32; /* f32 factors may be rounded: to anything, to TF32 */
-    int64_t adds_bias;  /* to the result of the pass, one number a channel */
+    int64_t dtype;     /* of all tensors: cuDNN has no other mixture. Sums of bfloat16 are f32 */
+    int64_t compute;   /* wf_compute: what f32 factors may be rounded to */
+    int64_t adds_bias; /* to the result of the pass, one number a channel */
     int64_t batch, groups, c, m, axes;
     int64_t in[WF_WINDOW_AXES], out[WF_WINDOW_AXES], kernel[WF_WINDOW_AXES];
     int64_t stride[WF_WINDOW_AXES], dilation[WF_WINDOW_AXES];
@@ -25,8 +25,8 @@ typedef struct wf_dnn_conv {
 } wf_dnn_conv;
 
 /* False: cuDNN cannot be asked, since an extent is 0 or a padding would be negative. */
-bool wf_dnn_conv_of(const wf_convolution *v, wf_conv_pass pass, wf_dtype dtype, bool bf16,
-                    bool tf32, bool adds_bias, wf_dnn_conv *out);
+bool wf_dnn_conv_of(const wf_convolution *v, wf_conv_pass pass, wf_dtype dtype, wf_compute compute,
+                    bool adds_bias, wf_dnn_conv *out);
 /* The question for it; borrows c. */
 wf_dnn_asked wf_dnn_ask_conv(const wf_dnn_conv *c);
 

@@ -7,7 +7,7 @@
 #define WF_KERNELS_CUDA_DNN_GRAPH_H
 
 #include "common/kernels/cuda/calls.h"
-#include "common/tensor/dtype.h"
+#include "common/tensor/compute.h"
 #include <stdbool.h>
 
 enum {
@@ -37,10 +37,10 @@ static inline int64_t wf_dnn_id_of_scalar(unsigned i)
     return wf_dnn_id(WF_DNN_MOST_TENSORS + i);
 }
 
-/* What an engine may do with the numbers. f32 factors may be rounded: to anything, to TF32. */
+/* What an engine may do with the numbers: with bfloat16 f32 factors may be rounded to anything. */
 typedef struct wf_dnn_rounding {
     bool f32; /* the factors are float32 */
-    bool bf16, tf32;
+    wf_compute compute;
 } wf_dnn_rounding;
 
 enum { WF_DNN_CASE_BYTES = 384 };

@@ -173,7 +173,7 @@ wf_status ask_cudnn(wf_prep *prep, plan *p, wf_conv_pass pass, wf_dtype dtype, b
     wf_dnn_conv c;
     wf_dnn_asked asked;
 
-    if (!wf_dnn_conv_of(&p->v, pass, dtype, prep->bf16, prep->tf32, bias, &c))
+    if (!wf_dnn_conv_of(&p->v, pass, dtype, prep->compute, bias, &c))
         return WF_OK;
     asked = wf_dnn_ask_conv(&c);
     WF_TRY(wf_dnn_way_new(prep, &asked, &p->way, err));
@@ -191,7 +191,8 @@ wf_status ask_narrow(wf_prep *prep, plan *p, wf_conv_pass pass, const roles &r, 
     wf_dnn_conv c;
     wf_dnn_asked asked;
 
-    if (!prep->bf16 || !wf_dnn_conv_of(&p->v, pass, p->narrow, false, false, false, &c))
+    if (prep->compute != WF_COMPUTE_BF16 ||
+        !wf_dnn_conv_of(&p->v, pass, p->narrow, WF_COMPUTE_F32, false, &c))
         return WF_OK;
     asked = wf_dnn_ask_conv(&c);
     WF_TRY(wf_dnn_way_new(prep, &asked, &p->way, err));

@@ -181,8 +181,8 @@ inline wf_status wf_fused_new(wf_prep *prep, wf_fused_attention *f, const wf_ten
     const wf_tensor *mask = in[3];
     const bool is_grad = dy != nullptr;
 
-    if (!prep->bf16 || wf_is_narrow(mask) || f->a.heads == 0 || f->a.t == 0 || f->a.s == 0 ||
-        (mask && !wf_is_of_all_heads(mask)))
+    if (prep->compute != WF_COMPUTE_BF16 || wf_is_narrow(mask) || f->a.heads == 0 || f->a.t == 0 ||
+        f->a.s == 0 || (mask && !wf_is_of_all_heads(mask)))
         return WF_OK;
     f->causal = mask && wf_is_causal(f->a, mask);
     if (mask && !f->causal)

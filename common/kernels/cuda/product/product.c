@@ -50,9 +50,10 @@ static int compute_of(const wf_cuda_gemm_way *w, const wf_prep *prep)
 {
     if (w->g.dtype != WF_F32)
         return WF_CUDA_COMPUTE_F64;
-    if (w->factors == WF_F32 && prep->bf16)
+    if (w->factors == WF_F32 && prep->compute == WF_COMPUTE_BF16)
         return WF_CUDA_COMPUTE_F32_OF_BF16;
-    return w->factors == WF_F32 && prep->tf32 ? WF_CUDA_COMPUTE_F32_OF_TF32 : WF_CUDA_COMPUTE_F32;
+    return w->factors == WF_F32 && prep->compute == WF_COMPUTE_TF32 ? WF_CUDA_COMPUTE_F32_OF_TF32
+                                                                    : WF_CUDA_COMPUTE_F32;
 }
 
 /* A row-major matrix [rows, columns], as cuBLASLt has it. */
