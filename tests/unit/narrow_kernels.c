@@ -239,6 +239,7 @@ static void products(void **state)
     /* Neither is rounded: too small, and one for each of a batch. */
     check((example){"Gemm", 3, 1, 1, {IN(9, 5), IN(5, 7)}});
     check((example){"MatMul", 3, 1, 1, {IN(3, 40, 30), IN(3, 30, 50)}});
+    check((example){"MatMul", 3, 1, 1, {IN(2, 1, 40, 30), IN(2, 3, 30, 50)}});
     check((example){"MatMul", 1, 1, 1, {IN(5, 40, 130), IN(130, 64)}});
     check((example){"Linear",
                     1,
