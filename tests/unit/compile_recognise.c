@@ -261,6 +261,33 @@ static void attention_is_recognised(void **state)
     }
 }
 
+/* Of [batch, T, heads, D], where one Transpose makes k^T of it. */
+static void keys_of_a_transpose_of_their_own_are_transposed_by_rows(void **state)
+{
+    const int64_t row[] = {D}, heads_first[] = {0, 2, 1, 3}, features_first[] = {0, 2, 3, 1};
+    wf_value *q, *k, *v, *s;
+    const wf_node *n = NULL;
+    wf_compiled *c;
+    wf_emit *e;
+    lab l;
+
+    (void)state;
+    lab_open(&l, 4, (const int64_t[]){-1, T, 3, D});
+    e = &l.e;
+    q = wf_emit_transpose(e, wf_emit_mul(e, l.x, lab_variable(&l, "wq", 1, row)), heads_first);
+    k = wf_emit_transpose(e, wf_emit_mul(e, l.x, lab_variable(&l, "wk", 1, row)), features_first);
+    v = wf_emit_transpose(e, wf_emit_mul(e, l.x, lab_variable(&l, "wv", 1, row)), heads_first);
+    s = wf_emit_op(e, "Softmax", 1, (wf_value *[]){wf_emit_matmul(e, q, k)}, 0, NULL);
+    c = lab_close_grad(&l, wf_emit_matmul(e, s, v));
+    for (size_t i = 0; i < c->graph->n_nodes; i++)
+        if (strcmp(c->graph->nodes[i]->op->name, "DotAttention") == 0)
+            n = c->graph->nodes[i];
+    assert_non_null(n);
+    assert_int_equal(wf_node_int(n, "transK", 0), 0);
+    assert_int_equal(n->in[1]->axes[2].size, T);
+    wf_compiled_free(&c);
+}
+
 static void what_is_no_attention_stays(void **state)
 {
     static const attention_form forms[] = {{NO_MASK, .trains_mask = true},
@@ -283,9 +310,13 @@ static void what_is_no_attention_stays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layer_norm_is_recognised), cmocka_unit_test(what_is_no_layer_norm_stays),
-        cmocka_unit_test(gelu_is_recognised),       cmocka_unit_test(what_is_no_gelu_stays),
-        cmocka_unit_test(attention_is_recognised),  cmocka_unit_test(what_is_no_attention_stays),
+        cmocka_unit_test(layer_norm_is_recognised),
+        cmocka_unit_test(what_is_no_layer_norm_stays),
+        cmocka_unit_test(gelu_is_recognised),
+        cmocka_unit_test(what_is_no_gelu_stays),
+        cmocka_unit_test(keys_of_a_transpose_of_their_own_are_transposed_by_rows),
+        cmocka_unit_test(attention_is_recognised),
+        cmocka_unit_test(what_is_no_attention_stays),
     };
 
     return lab_run(tests);

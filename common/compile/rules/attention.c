@@ -8,6 +8,7 @@
  */
 #include "common/compile/rules/rules.h"
 #include <math.h>
+#include <string.h>
 
 enum { MOST_LOOKED_AT = 64 };
 
@@ -98,6 +99,24 @@ static void find_k(form *f, wf_value *transposed)
     }
 }
 
+/* Where k^T is a Transpose of its own that puts the features in front of the rows: k by a Transpose
+ * that leaves rows whole, which takes no more work, and kernels want k as it lies then. */
+static void keep_rows_whole(const wf_rewrite *r, wf_emit *e, form *f)
+{
+    const wf_node *t = f->trans_k ? wf_rewrite_maker(f->k, "Transpose") : NULL;
+    int64_t whole[WF_MAX_RANK];
+    size_t n;
+    const int64_t *perm = t ? wf_node_ints(t, "perm", &n) : NULL;
+
+    if (!perm || n < 2 || perm[n - 2] != (int64_t)n - 1 || !wf_rewrite_sole(r, f->k))
+        return;
+    memcpy(whole, perm, n * sizeof *whole);
+    whole[n - 2] = perm[n - 1];
+    whole[n - 1] = perm[n - 2];
+    f->k = wf_emit_transpose(e, t->in[0], whole);
+    f->trans_k = false;
+}
+
 /* One rank, and certainly the same heads: the kernel broadcasts none. */
 static bool fits(const form *f, const wf_value *scores)
 {
@@ -157,6 +176,7 @@ static wf_status attention(wf_rewrite *r)
 
     if (!find(r, &f))
         return WF_OK;
+    keep_rows_whole(r, &e, &f);
     if (f.fills_false)
         f.mask = wf_emit_unary(&e, "Not", f.mask);
     attrs[n++] = wf_attr_float("scale", (float)f.scale);
