@@ -17,7 +17,13 @@
 #endif
 #define WF_LIKELY(x) __builtin_expect(!!(x), 1)
 #define WF_UNLIKELY(x) __builtin_expect(!!(x), 0)
-#define WF_PREFETCH(p) __builtin_prefetch(p)
+/* The empty statement keeps GCC (12) from leaving out calls of a function that does nothing else.
+ */
+#define WF_PREFETCH(p)                                                                             \
+    do {                                                                                           \
+        __builtin_prefetch(p);                                                                     \
+        __asm__ volatile("");                                                                      \
+    } while (0)
 #define WF_ALIGNED(n) __attribute__((aligned(n)))
 
 /* Runs free_fn(&variable) when the variable leaves its scope; for tests, where brevity wins. */
