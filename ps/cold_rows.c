@@ -5,9 +5,9 @@
 
 enum { BLOCK = 64 /* rows that are looked for together */ };
 
-void wf_cold_rows_init(wf_cold_rows *c, const char *folder, uint32_t body)
+void wf_cold_rows_init(wf_cold_rows *c, const char *folder, uint32_t bucket, uint32_t body)
 {
-    wf_row_set_init(&c->heads, 0, true);
+    wf_row_set_init(&c->heads, bucket, 0, true);
     wf_file_array_init(&c->bodies, folder, body);
 }
 

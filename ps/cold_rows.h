@@ -22,8 +22,8 @@ typedef struct wf_cold_rows {
     wf_file_array bodies;
 } wf_cold_rows;
 
-/* No rows, with bodies of so many bytes in files of a folder, which is borrowed. */
-void wf_cold_rows_init(wf_cold_rows *c, const char *folder, uint32_t body);
+/* No rows of that bucket, with bodies of so many bytes in files of a folder, which is borrowed. */
+void wf_cold_rows_init(wf_cold_rows *c, const char *folder, uint32_t bucket, uint32_t body);
 void wf_cold_rows_close(wf_cold_rows *c);
 /* Room for so many more, on disk as well, last used in so many eras. Errors: WF_NOMEM, WF_FULL,
  * WF_IO. */

@@ -27,15 +27,16 @@ static const wf_hashed *hashed(const wf_slice *s)
     return (const wf_hashed *)s;
 }
 
-static uint64_t bucket_of(const wf_slice *s)
+static uint32_t bucket_of(const wf_slice *s)
 {
-    return s->offset / s->row;
+    return (uint32_t)(s->offset / s->row);
 }
 
 static wf_status check_place(const wf_slice *s, const wf_opt *opt, wf_err *err)
 {
-    if (s->row == 0 || s->offset % s->row || s->count != s->row || bucket_of(s) >= WF_ROW_BUCKETS ||
-        !s->trainable || s->row > UINT32_MAX / sizeof(float) / (2 + WF_MAX_SLOTS) ||
+    if (s->row == 0 || s->offset % s->row || s->count != s->row ||
+        s->offset / s->row >= WF_ROW_BUCKETS || !s->trainable ||
+        s->row > UINT32_MAX / sizeof(float) / (2 + WF_MAX_SLOTS) ||
         (unsigned)s->policy.first.kind >= WF_N_DISTRIBUTIONS)
         return wf_fail(err, WF_INVALID, NULL, "slice %u is no bucket of an unbounded table", s->id);
     if (opt->rule->whole)
@@ -66,7 +67,7 @@ static wf_status open_cold(wf_hashed *h, wf_err *err)
 
     if (!folder)
         return WF_OK;
-    wf_cold_rows_init(&h->cold, folder, (uint32_t)wf_hashed_body(h));
+    wf_cold_rows_init(&h->cold, folder, bucket_of(&h->base), (uint32_t)wf_hashed_body(h));
     rc = wf_make_dirs(folder, &why);
     if (rc == WF_OK)
         rc = wf_cold_rows_reserve(&h->cold, 1, 1, &why);
@@ -88,8 +89,8 @@ static wf_status hashed_init(wf_slice *s, const wf_opt *opt, wf_err *err)
         h->slot_names[k] = wf_opt_slot_name(opt, k);
         h->slot_first[k] = wf_opt_slot_initial(opt, k);
     }
-    wf_row_set_init(&h->rows, (uint32_t)wf_hashed_body(h), ordered);
-    wf_row_set_init(&h->waiting, sizeof(uint32_t), ordered);
+    wf_row_set_init(&h->rows, bucket_of(s), (uint32_t)wf_hashed_body(h), ordered);
+    wf_row_set_init(&h->waiting, bucket_of(s), sizeof(uint32_t), ordered);
     if (s->policy.filter_bytes)
         WF_TRY(wf_id_filter_init(&h->filter, s->policy.filter_bytes, err));
     WF_TRY(open_cold(h, err));
@@ -118,8 +119,8 @@ static wf_status check_keys(const wf_slice *s, const wf_rows *rows, wf_err *err)
 
         if (wf_row_bucket(key) != bucket_of(s))
             return wf_fail(err, WF_SHAPE, NULL,
-                           "a row with the key %016" PRIx64 " is not in slice %u, bucket %" PRIu64,
-                           key, s->id, bucket_of(s));
+                           "a row with the key %016" PRIx64 " is not in slice %u, bucket %u", key,
+                           s->id, bucket_of(s));
         if (i > 0 && key <= wf_row_id(rows, i - 1))
             return wf_fail(err, WF_PROTO, NULL, "keys of slice %u are not in rising order", s->id);
     }
@@ -190,6 +191,19 @@ static wf_status hashed_check(const wf_slice *s, const wf_slice_part *p, wf_err 
                        s->id, s->row, p->n, p->rows.n);
     WF_TRY(check_keys(s, &p->rows, err));
     return check_room(hashed(s), &p->rows, err);
+}
+
+/* Asks for the memory of `bytes` of the body of a row, if it is one of `rows`. */
+static void fetch(const wf_hashed *h, int32_t row, uint64_t bytes)
+{
+    const uint8_t *body;
+
+    if (row < 0)
+        return;
+    body = wf_row_set_body(&h->rows, row);
+    for (uint64_t k = 0; k < bytes; k += LINE)
+        WF_PREFETCH(body + k);
+    WF_PREFETCH(body + bytes - 1);
 }
 
 /* ---- updates ---- */
@@ -294,15 +308,6 @@ static wf_status hashed_apply_begin(wf_slice_update *u, wf_err *err)
     return WF_OK;
 }
 
-static void fetch(const wf_hashed *h, int32_t row)
-{
-    const uint8_t *body = row == WF_NO_RECORD ? NULL : wf_row_set_body(&h->rows, row);
-    uint64_t bytes = wf_hashed_body(h);
-
-    for (uint64_t k = 0; body && k < bytes; k += LINE)
-        WF_PREFETCH(body + k);
-}
-
 static void hashed_apply_range(const wf_slice_update *u, const wf_opt *opt, uint64_t begin,
                                uint64_t end)
 {
@@ -311,11 +316,11 @@ static void hashed_apply_range(const wf_slice_update *u, const wf_opt *opt, uint
 
     for (uint64_t i = begin; i < end; i++) {
         if (i + AHEAD < end)
-            fetch(h, h->found[i + AHEAD]);
+            fetch(h, h->found[i + AHEAD], wf_hashed_body(h));
         if (h->found[i] == WF_NO_RECORD)
             continue;
         if (h->found[i] >= h->first_new)
-            wf_hashed_begin_row(h, h->found[i]);
+            wf_hashed_begin_row(h, h->found[i], wf_row_id(&u->part.rows, i));
         wf_hashed_update_row(h, opt, h->found[i], &u->part, i);
     }
 }
@@ -330,6 +335,7 @@ static void hashed_apply_end(wf_slice_update *u)
 static void answer_block(const wf_slice *s, const wf_rows *rows, uint64_t first, uint64_t n,
                          float out[])
 {
+    uint64_t of_values = wf_row_values_room(wf_slice_dtype(s), s->row);
     const wf_hashed *h = hashed(s);
     int32_t found[BLOCK];
 
@@ -338,6 +344,8 @@ static void answer_block(const wf_slice *s, const wf_rows *rows, uint64_t first,
     for (uint64_t i = 0; i < n; i++) {
         float *to = out + i * s->row;
 
+        if (i + AHEAD < n)
+            fetch(h, found[i + AHEAD], of_values);
         if (found[i] == WF_NO_RECORD)
             wf_hashed_answer_first(s, wf_row_id(rows, first + i), to);
         else if (wf_is_cold_row(found[i]))

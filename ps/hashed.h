@@ -98,11 +98,11 @@ int32_t wf_hashed_add(wf_hashed *h, uint64_t key, uint32_t now);
 /* Drops the rows that H1 lets go, or puts them into files: there is room for them. */
 void wf_hashed_evict(wf_hashed *h);
 
-/* hashed_rows.c: a new row gets its first values; row `row` is updated by row i of a part; the
- * values of a body as float32, [row]. answer_first: what a row of that key would answer that had
- * just begun.
+/* hashed_rows.c: a new row of that key gets its first values; row `row` is updated by row i of a
+ * part; the values of a body as float32, [row]. answer_first: what a row of that key would answer
+ * that had just begun.
  */
-void wf_hashed_begin_row(const wf_hashed *h, int32_t row);
+void wf_hashed_begin_row(const wf_hashed *h, int32_t row, uint64_t key);
 void wf_hashed_update_row(const wf_hashed *h, const wf_opt *opt, int32_t row,
                           const wf_slice_part *p, uint64_t i);
 void wf_hashed_read_body(const wf_hashed *h, void *body, float out[]);

@@ -22,7 +22,7 @@ enum {
     OF_INDEX = 7,               /* bytes that the index has for a row, at most */
     OF_INDEX_THAT_SHRINKS = 13, /* the same where it shrinks: it does when a third is in use */
     OF_CHUNK_LIST = 16,         /* bytes that a chunk's place in the list may take */
-    OF_ERAS = 8 << 10,          /* bytes that the order of use may take beside the rows */
+    OF_ERAS = 64 << 10,         /* bytes that the order of use may take beside the rows */
     OF_EXTENTS = 8 << 10,       /* bytes that the list of a slice's files may take */
     PARTLY_USED = 2             /* chunks: the last one, and one that is kept for the next rows */
 };
@@ -31,7 +31,7 @@ enum {
 
 static uint64_t bytes_of_chunks(const wf_records *r)
 {
-    return PARTLY_USED * ((uint64_t)r->each << r->chunk_bits);
+    return PARTLY_USED * wf_records_chunk_bytes(r);
 }
 
 static uint64_t bytes_of_row(const wf_records *r)

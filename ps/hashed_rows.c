@@ -38,11 +38,11 @@ static void begin_values(const wf_slice *s, uint64_t key, void *to, float *scale
     }
 }
 
-void wf_hashed_begin_row(const wf_hashed *h, int32_t row)
+void wf_hashed_begin_row(const wf_hashed *h, int32_t row, uint64_t key)
 {
     void *body = wf_row_set_body(&h->rows, row);
 
-    begin_values(&h->base, wf_row_set_key(&h->rows, row), body, wf_hashed_scale(h, body));
+    begin_values(&h->base, key, body, wf_hashed_scale(h, body));
     for (uint32_t k = 0; k < h->n_slots; k++)
         for (uint64_t i = 0; i < h->base.row; i++)
             wf_hashed_slot(h, body, k)[i] = h->slot_first[k];

@@ -3,32 +3,30 @@
 #include "ps/key_index.h"
 #include "common/base/cc.h"
 #include "common/base/pages.h"
-#include "common/base/row_key.h"
 #include "common/base/size.h"
 
 #include <stdbool.h>
 
 enum {
-    TAG_BITS = 7,
-    TAG = (1 << TAG_BITS) - 1,
+    TAG = (1 << WF_TAG_BITS) - 1,
     LEAST_ROOM = 64,
     STEP = 16, /* homes that a change settles: all are settled before the array is full again */
     AHEAD = 16 /* places whose records are fetched before their homes are settled */
 };
 
-static uint32_t entry_of(uint64_t key, uint32_t record)
+static uint32_t entry_of(uint32_t tag, uint32_t record)
 {
-    return (record + 1) << TAG_BITS | ((uint32_t)key & TAG);
+    return (record + 1) << WF_TAG_BITS | (tag & TAG);
 }
 
 static uint32_t record_of(uint32_t entry)
 {
-    return (entry >> TAG_BITS) - 1;
+    return (entry >> WF_TAG_BITS) - 1;
 }
 
-static uint64_t home_among(uint64_t homes, uint64_t key)
+static uint64_t home_among(uint64_t homes, uint64_t stem)
 {
-    return (uint64_t)((unsigned __int128)(key << WF_ROW_BUCKET_BITS) * homes >> 64);
+    return (uint64_t)((unsigned __int128)(stem << (64 - WF_STEM_BITS)) * homes >> 64);
 }
 
 static bool grows(const wf_key_index *x)
@@ -36,20 +34,20 @@ static bool grows(const wf_key_index *x)
     return x->homes > x->old_homes;
 }
 
-static uint64_t home(const wf_key_index *x, uint64_t key)
+static uint64_t home(const wf_key_index *x, uint64_t stem)
 {
     if (x->old_homes) {
-        uint64_t old = home_among(x->old_homes, key);
+        uint64_t old = home_among(x->old_homes, stem);
 
         if ((old < x->border) == grows(x))
             return old;
     }
-    return home_among(x->homes, key);
+    return home_among(x->homes, stem);
 }
 
 static uint64_t home_of(const wf_key_index *x, const wf_records *r, uint64_t at)
 {
-    return home(x, wf_records_key(r, record_of(x->entries[at])));
+    return home(x, wf_records_stem(r, record_of(x->entries[at])));
 }
 
 static uint64_t after(const wf_key_index *x, uint64_t at)
@@ -84,29 +82,38 @@ void wf_key_index_close(wf_key_index *x)
 
 /* ---- places ---- */
 
+/* Of a key with the record's tag. */
+static bool has_key(const wf_records *r, uint32_t i, uint64_t key)
+{
+    return wf_records_stem(r, i) == wf_stem_of(key) && wf_records_twig(r, i) == wf_twig_of(key);
+}
+
 /* The place of a key; false, and the free place where it would go, when it is not here. */
 static bool find_place(const wf_key_index *x, const wf_records *r, uint64_t key, uint64_t *at)
 {
     uint32_t entry;
 
-    for (*at = home(x, key); (entry = x->entries[*at]); *at = after(x, *at))
-        if ((entry & TAG) == ((uint32_t)key & TAG) && wf_records_key(r, record_of(entry)) == key)
+    for (*at = home(x, wf_stem_of(key)); (entry = x->entries[*at]); *at = after(x, *at))
+        if ((entry & TAG) == ((uint32_t)key & TAG) && has_key(r, record_of(entry), key))
             return true;
     return false;
 }
 
-/* The same of a key that is here. */
-static uint64_t place_of(const wf_key_index *x, const wf_records *r, uint64_t key)
+/* The place of a record that is here. */
+static uint64_t place_of(const wf_key_index *x, const wf_records *r, uint32_t i)
 {
-    uint64_t at = 0;
+    uint64_t at = home(x, wf_records_stem(r, i));
 
-    wf_assert(x->room && find_place(x, r, key, &at));
+    while (record_of(x->entries[at]) != i) {
+        wf_assert(x->entries[at]);
+        at = after(x, at);
+    }
     return at;
 }
 
-static void insert(wf_key_index *x, uint64_t key, uint32_t entry)
+static void insert(wf_key_index *x, uint64_t stem, uint32_t entry)
 {
-    uint64_t at = home(x, key);
+    uint64_t at = home(x, stem);
 
     while (x->entries[at])
         at = after(x, at);
@@ -154,7 +161,7 @@ static void settle_run(wf_key_index *x, const wf_records *r, uint64_t at)
 static void fetch_record(const wf_key_index *x, const wf_records *r, uint64_t at)
 {
     if (at < x->old_homes && x->entries[at])
-        WF_PREFETCH(wf_records_at(r, record_of(x->entries[at])));
+        WF_PREFETCH(wf_records_head(r, record_of(x->entries[at])));
 }
 
 /* Settles the homes of [begin, end), which has a whole run in an array that grows, and whose
@@ -167,7 +174,7 @@ static void settle_homes_of_run(wf_key_index *x, const wf_records *r, uint64_t b
 
         fetch_record(x, r, at - AHEAD);
         x->entries[at] = 0;
-        insert(x, wf_records_key(r, record_of(entry)), entry);
+        insert(x, wf_records_stem(r, record_of(entry)), entry);
     }
 }
 
@@ -204,7 +211,7 @@ static void end_settling(wf_key_index *x, const wf_records *r)
     x->old_homes = 0;
     x->room = x->homes;
     for (uint64_t at = x->room; at < room && x->entries[at]; at++) {
-        insert(x, wf_records_key(r, record_of(x->entries[at])), x->entries[at]);
+        insert(x, wf_records_stem(r, record_of(x->entries[at])), x->entries[at]);
         x->entries[at] = 0;
     }
     if (x->room < room)
@@ -273,41 +280,48 @@ int32_t wf_key_index_find(const wf_key_index *x, const wf_records *r, uint64_t k
 void wf_key_index_prefetch(const wf_key_index *x, uint64_t key)
 {
     if (x->room)
-        WF_PREFETCH(&x->entries[home(x, key)]);
+        WF_PREFETCH(&x->entries[home(x, wf_stem_of(key))]);
 }
 
 void wf_key_index_prefetch_record(const wf_key_index *x, const wf_records *r, uint64_t key)
 {
     if (!x->room)
         return;
-    for (uint64_t at = home(x, key); x->entries[at]; at = after(x, at))
+    for (uint64_t at = home(x, wf_stem_of(key)); x->entries[at]; at = after(x, at))
         if ((x->entries[at] & TAG) == ((uint32_t)key & TAG)) {
-            WF_PREFETCH(wf_records_at(r, record_of(x->entries[at])));
+            WF_PREFETCH(wf_records_head(r, record_of(x->entries[at])));
+            if (wf_records_noted(r))
+                WF_PREFETCH(wf_records_note(r, record_of(x->entries[at])));
             return;
         }
 }
 
-void wf_key_index_add(wf_key_index *x, const wf_records *r, uint32_t i)
+uint64_t wf_key_index_key(const wf_key_index *x, const wf_records *r, uint32_t i)
 {
-    uint64_t key = wf_records_key(r, i);
+    uint64_t above = wf_records_stem(r, i) << WF_TWIG_BITS | wf_records_twig(r, i);
 
-    insert(x, key, entry_of(key, i));
+    return above << WF_TAG_BITS | (x->entries[place_of(x, r, i)] & TAG);
+}
+
+void wf_key_index_add(wf_key_index *x, const wf_records *r, uint32_t i, uint64_t key)
+{
+    insert(x, wf_stem_of(key), entry_of((uint32_t)key, i));
     x->n++;
     settle_some(x, r, STEP);
 }
 
 void wf_key_index_remove(wf_key_index *x, const wf_records *r, uint32_t i)
 {
-    free_place(x, r, place_of(x, r, wf_records_key(r, i)));
+    free_place(x, r, place_of(x, r, i));
     x->n--;
     settle_some(x, r, STEP);
 }
 
 void wf_key_index_renumber(wf_key_index *x, const wf_records *r, uint32_t from, uint32_t to)
 {
-    uint64_t key = wf_records_key(r, from);
+    uint64_t at = place_of(x, r, from);
 
-    x->entries[place_of(x, r, key)] = entry_of(key, to);
+    x->entries[at] = entry_of(x->entries[at], to);
 }
 
 size_t wf_key_index_bytes(const wf_key_index *x)

@@ -2,12 +2,13 @@
 /* ps/key_index.h - the number of a record by its key: open addressing with linear probing, 4 bytes
  * an entry.
  *
- * An entry is a record's number and seven bits of its key, so that a search reads few records but
- * the one that it is for. A key that is removed leaves no mark: later entries of its run move back
- * (Knuth, "The Art of Computer Programming", volume 3, section 6.4, algorithm R).
+ * An entry is a record's number and the tag of its key, the seven lowest bits, which the record
+ * does not have. So a search reads few records but the one that it is for; and a record's key is
+ * known in full where its entry is found. A key that is removed leaves no mark: later entries of
+ * its run move back (Knuth, "The Art of Computer Programming", volume 3, section 6.4, algorithm R).
  *
- * Keys are those of rows (common/base/row_key.h): their bits are mixed already, and those above
- * the bucket's say the place: a key's home is that fraction of the array, so that homes rise with
+ * Keys are those of rows of one bucket (common/base/row_key.h): their bits are mixed already, and
+ * the stem says the place: a key's home is that fraction of the array, so that homes rise with
  * keys whatever the array's size.
  *
  * The array grows by a fifth and not by doubling, so that little of it is empty at any time, and
@@ -44,8 +45,10 @@ int32_t wf_key_index_find(const wf_key_index *x, const wf_records *r, uint64_t k
  * it finds in all likelihood. */
 void wf_key_index_prefetch(const wf_key_index *x, uint64_t key);
 void wf_key_index_prefetch_record(const wf_key_index *x, const wf_records *r, uint64_t key);
-/* Adds record i, whose key is not here, and for which there is room. */
-void wf_key_index_add(wf_key_index *x, const wf_records *r, uint32_t i);
+/* The key of record i, which is here, but for its bucket's bits, which are 0. */
+uint64_t wf_key_index_key(const wf_key_index *x, const wf_records *r, uint32_t i);
+/* Adds record i of that key, which is not here, and for which there is room. */
+void wf_key_index_add(wf_key_index *x, const wf_records *r, uint32_t i, uint64_t key);
 /* Removes record i, which is here. All records are still where they were. */
 void wf_key_index_remove(wf_key_index *x, const wf_records *r, uint32_t i);
 /* Record `from`, which is here, is to be found as `to`: a copy of it. */

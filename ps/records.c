@@ -6,13 +6,18 @@
 
 #include <stdlib.h>
 
-enum { CHUNK_BYTES = 64 << 10, LEAST_ROOM = 8 };
+enum { CHUNK_BYTES = 16 << 10, LEAST_ROOM = 8 };
 
-void wf_records_init(wf_records *r, uint32_t each)
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a stem is the low bits of a word");
+
+void wf_records_init(wf_records *r, uint32_t body, uint32_t head, bool notes)
 {
-    wf_assert(each >= sizeof(uint64_t) && each % sizeof(uint32_t) == 0);
-    *r = (wf_records){.each = each};
-    while ((size_t)2 * each << r->chunk_bits <= CHUNK_BYTES)
+    uint32_t stride = head + body;
+
+    wf_assert(body % sizeof(uint32_t) == 0 && head % sizeof(uint32_t) == 0 && head >= WF_STEM_HEAD);
+    *r = (wf_records){
+        .each = stride + (notes ? (uint32_t)sizeof(uint16_t) : 0), .stride = stride, .head = head};
+    while ((size_t)2 * r->each << r->chunk_bits <= CHUNK_BYTES)
         r->chunk_bits++;
 }
 
@@ -24,7 +29,7 @@ void wf_records_close(wf_records *r)
     *r = (wf_records){0};
 }
 
-static size_t chunk_bytes(const wf_records *r)
+size_t wf_records_chunk_bytes(const wf_records *r)
 {
     return (size_t)r->each << r->chunk_bits;
 }
@@ -40,9 +45,9 @@ static wf_status add_chunk(wf_records *r, wf_err *err)
         r->chunks = longer;
         r->chunks_room = room;
     }
-    r->chunks[r->n_chunks] = wf_pages_alloc(chunk_bytes(r));
+    r->chunks[r->n_chunks] = wf_pages_alloc(wf_records_chunk_bytes(r));
     if (!r->chunks[r->n_chunks])
-        return wf_fail_nomem(err, chunk_bytes(r));
+        return wf_fail_nomem(err, wf_records_chunk_bytes(r));
     r->n_chunks++;
     return WF_OK;
 }
@@ -59,9 +64,20 @@ wf_status wf_records_reserve(wf_records *r, uint64_t more, wf_err *err)
 
 uint32_t wf_records_add(wf_records *r, uint64_t key)
 {
+    uint64_t word = wf_stem_of(key) | (uint64_t)wf_twig_of(key) << WF_STEM_BITS;
+
     wf_assert(r->n >> r->chunk_bits < r->n_chunks);
-    memcpy(wf_records_at(r, r->n), &key, sizeof key);
+    memcpy(wf_records_head(r, r->n), &word, sizeof word);
+    if (wf_records_noted(r))
+        *wf_records_note(r, r->n) = (uint16_t)wf_twig_of(key);
     return r->n++;
+}
+
+void wf_records_copy(wf_records *r, uint32_t from, uint32_t to)
+{
+    memcpy(wf_records_head(r, to), wf_records_head(r, from), r->stride);
+    if (wf_records_noted(r))
+        *wf_records_note(r, to) = *wf_records_note(r, from);
 }
 
 void wf_records_drop_last(wf_records *r)
@@ -79,5 +95,5 @@ void wf_records_trim(wf_records *r)
 
 size_t wf_records_bytes(const wf_records *r)
 {
-    return r->n_chunks * chunk_bytes(r) + r->chunks_room * sizeof(*r->chunks);
+    return r->n_chunks * wf_records_chunk_bytes(r) + r->chunks_room * sizeof(*r->chunks);
 }

@@ -8,21 +8,38 @@
 #include <stdlib.h>
 
 enum {
-    KEY_WORDS = 2,
     NUMBER_BITS = 25,
     NONE = (1 << NUMBER_BITS) - 1, /* for WF_NO_RECORD */
-    LOW_BITS = 13,                 /* and one for the mark: 64 in all */
+    LOW_BITS = 10,
     LOW = (1 << LOW_BITS) - 1,
     LEAST_ROOM = 4
 };
 
 _Static_assert((int)WF_RECORDS_MOST <= (int)NONE, "a record's number takes NUMBER_BITS");
 
+enum {
+    WORD = WF_ROW_ORDER_HEAD - (int)sizeof(uint64_t), /* where the last word of a head begins */
+    OLDER = WF_STEM_BITS - 8 * WORD,                  /* and its bits */
+    NEWER = OLDER + NUMBER_BITS,
+    USED = WF_TWIG_BITS, /* bits of a note */
+    MARK = USED + LOW_BITS
+};
+
+_Static_assert(NEWER + NUMBER_BITS == 64 && MARK == 15, "a head is full, and a note is");
+
 typedef struct links {
     int32_t older, newer;
-    uint32_t low; /* bits of the last use */
-    bool marked;
 } links;
+
+static uint8_t *word_of(const wf_records *r, int32_t row)
+{
+    return wf_records_head(r, (uint32_t)row) + WORD;
+}
+
+static uint16_t *note_of(const wf_records *r, int32_t row)
+{
+    return wf_records_note(r, (uint32_t)row);
+}
 
 static int32_t number_of(uint64_t bits)
 {
@@ -31,51 +48,56 @@ static int32_t number_of(uint64_t bits)
 
 static links get(const wf_records *r, int32_t row)
 {
-    uint64_t bits;
+    uint64_t word;
 
-    memcpy(&bits, wf_records_at(r, (uint32_t)row) + KEY_WORDS, sizeof bits);
-    return (links){.older = number_of(bits),
-                   .newer = number_of(bits >> NUMBER_BITS),
-                   .low = (uint32_t)(bits >> 2 * NUMBER_BITS) & LOW,
-                   .marked = bits >> 63};
+    memcpy(&word, word_of(r, row), sizeof word);
+    return (links){.older = number_of(word >> OLDER), .newer = number_of(word >> NEWER)};
 }
 
-static void put(const wf_records *r, int32_t row, links l)
+static void set_number(const wf_records *r, int32_t row, int where, int32_t number)
 {
-    uint64_t bits = ((uint64_t)l.older & NONE) | ((uint64_t)l.newer & NONE) << NUMBER_BITS |
-                    (uint64_t)l.low << 2 * NUMBER_BITS | (uint64_t)l.marked << 63;
+    uint8_t *at = word_of(r, row);
+    uint64_t word;
 
-    memcpy(wf_records_at(r, (uint32_t)row) + KEY_WORDS, &bits, sizeof bits);
+    memcpy(&word, at, sizeof word);
+    word = (word & ~((uint64_t)NONE << where)) | ((uint64_t)number & NONE) << where;
+    memcpy(at, &word, sizeof word);
 }
 
 static void set_newer(const wf_records *r, int32_t row, int32_t newer)
 {
-    links l = get(r, row);
-
-    l.newer = newer;
-    put(r, row, l);
+    set_number(r, row, NEWER, newer);
 }
 
 /* The link to a record from the one behind it. */
 static void set_older(wf_row_order *o, const wf_records *r, int32_t row, int32_t older)
 {
-    links l;
-
-    if (row == WF_NO_RECORD) {
+    if (row == WF_NO_RECORD)
         o->newest = older;
-        return;
-    }
-    l = get(r, row);
-    l.older = older;
-    put(r, row, l);
+    else
+        set_number(r, row, OLDER, older);
+}
+
+static uint32_t low_of(const wf_records *r, int32_t row)
+{
+    return *note_of(r, row) >> USED & LOW;
+}
+
+static bool marked(const wf_records *r, int32_t row)
+{
+    return *note_of(r, row) >> MARK;
 }
 
 static void mark(const wf_records *r, int32_t row)
 {
-    links l = get(r, row);
+    *note_of(r, row) |= 1 << MARK;
+}
 
-    l.marked = true;
-    put(r, row, l);
+static void set_use(const wf_records *r, int32_t row, uint32_t now, bool begins_era)
+{
+    uint32_t twig = *note_of(r, row) & WF_TWIG;
+
+    *note_of(r, row) = (uint16_t)(twig | (now & LOW) << USED | (uint32_t)begins_era << MARK);
 }
 
 void wf_row_order_init(wf_row_order *o)
@@ -132,8 +154,9 @@ void wf_row_order_append(wf_row_order *o, const wf_records *r, int32_t row, uint
         wf_assert(o->n_eras < o->eras_room);
         o->eras[o->n_eras++] = (struct wf_row_era){.era = era, .oldest = row};
     }
-    put(r, row,
-        (links){.older = o->newest, .newer = WF_NO_RECORD, .low = now & LOW, .marked = begins});
+    set_use(r, row, now, begins);
+    set_number(r, row, OLDER, o->newest);
+    set_newer(r, row, WF_NO_RECORD);
     if (o->newest != WF_NO_RECORD)
         set_newer(r, o->newest, row);
     o->newest = row;
@@ -144,7 +167,7 @@ static void end_era(wf_row_order *o, const wf_records *r, int32_t row, int32_t n
 {
     uint32_t k = era_of(o, row);
 
-    if (newer != WF_NO_RECORD && !get(r, newer).marked) {
+    if (newer != WF_NO_RECORD && !marked(r, newer)) {
         mark(r, newer);
         o->eras[k].oldest = newer;
         return;
@@ -158,16 +181,16 @@ void wf_row_order_prefetch(const wf_records *r, int32_t row)
     links l = get(r, row);
 
     if (l.older != WF_NO_RECORD)
-        WF_PREFETCH(wf_records_at(r, (uint32_t)l.older) + KEY_WORDS);
+        WF_PREFETCH(word_of(r, l.older));
     if (l.newer != WF_NO_RECORD)
-        WF_PREFETCH(wf_records_at(r, (uint32_t)l.newer) + KEY_WORDS);
+        WF_PREFETCH(word_of(r, l.newer));
 }
 
 void wf_row_order_remove(wf_row_order *o, const wf_records *r, int32_t row)
 {
     links l = get(r, row);
 
-    if (l.marked)
+    if (marked(r, row))
         end_era(o, r, row, l.newer);
     if (l.older != WF_NO_RECORD)
         set_newer(r, l.older, l.newer);
@@ -178,7 +201,7 @@ void wf_row_order_renumber(wf_row_order *o, const wf_records *r, int32_t from, i
 {
     links l = get(r, to);
 
-    if (l.marked)
+    if (marked(r, to))
         o->eras[era_of(o, from)].oldest = to;
     if (l.older != WF_NO_RECORD)
         set_newer(r, l.older, to);
@@ -194,18 +217,16 @@ wf_row_use wf_row_order_oldest(const wf_row_order *o, const wf_records *r)
 {
     if (o->n_eras == 0)
         return (wf_row_use){.row = WF_NO_RECORD};
-    return use_of(o, o->eras[0].oldest, get(r, o->eras[0].oldest).low, 0);
+    return use_of(o, o->eras[0].oldest, low_of(r, o->eras[0].oldest), 0);
 }
 
 wf_row_use wf_row_order_newer(const wf_row_order *o, const wf_records *r, wf_row_use than)
 {
     int32_t row = get(r, than.row).newer;
-    links l;
 
     if (row == WF_NO_RECORD)
         return (wf_row_use){.row = WF_NO_RECORD};
-    l = get(r, row);
-    return use_of(o, row, l.low, than.era + l.marked);
+    return use_of(o, row, low_of(r, row), than.era + marked(r, row));
 }
 
 size_t wf_row_order_bytes(const wf_row_order *o)

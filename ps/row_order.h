@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ps/row_order.h - records in the order of their last use, in 8 bytes of each behind its key: the
- * numbers of its neighbours, and the low bits of the update that used it last.
+/* ps/row_order.h - records in the order of their last use, in bits of each: the numbers of its
+ * neighbours in the head, behind the stem, and the low bits of the update that used it last in the
+ * note, above the twig. So the notes of neighbours are not touched.
  *
  * The high bits are those of its era, as many updates as the low bits tell apart. They are known of
  * each era's oldest record, so an update is known in full where the order is walked from its oldest
@@ -34,7 +35,7 @@ typedef struct wf_row_use {
     uint32_t era; /* its number among the eras */
 } wf_row_use;
 
-enum { WF_ROW_ORDER_WORDS = 2 /* of a record, behind its key */ };
+enum { WF_ROW_ORDER_HEAD = 12 /* bytes of a head */ };
 
 void wf_row_order_init(wf_row_order *o);
 void wf_row_order_close(wf_row_order *o);

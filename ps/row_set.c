@@ -6,13 +6,11 @@
 
 enum { FAR = 24, NEAR = 12 /* rows ahead of a search: entries are fetched, then records */ };
 
-void wf_row_set_init(wf_row_set *s, uint32_t body, bool ordered)
+void wf_row_set_init(wf_row_set *s, uint32_t bucket, uint32_t body, bool ordered)
 {
-    uint32_t head = ordered ? WF_ROW_HEAD_ORDERED : WF_ROW_HEAD;
-
-    *s = (wf_row_set){.ordered = ordered};
+    *s = (wf_row_set){.ordered = ordered, .bucket = (uint64_t)bucket << (64 - WF_ROW_BUCKET_BITS)};
     wf_row_order_init(&s->order);
-    wf_records_init(&s->records, head * (uint32_t)sizeof(uint32_t) + body);
+    wf_records_init(&s->records, body, ordered ? WF_ROW_ORDER_HEAD : WF_STEM_HEAD, ordered);
 }
 
 void wf_row_set_close(wf_row_set *s)
@@ -37,6 +35,11 @@ size_t wf_row_set_bytes(const wf_row_set *s)
 }
 
 /* ---- search ---- */
+
+uint64_t wf_row_set_key(const wf_row_set *s, int32_t row)
+{
+    return s->bucket | wf_key_index_key(&s->index, &s->records, (uint32_t)row);
+}
 
 int32_t wf_row_set_find(const wf_row_set *s, uint64_t key)
 {
@@ -96,7 +99,7 @@ int32_t wf_row_set_add(wf_row_set *s, uint64_t key, uint32_t now)
 {
     uint32_t row = wf_records_add(&s->records, key);
 
-    wf_key_index_add(&s->index, &s->records, row);
+    wf_key_index_add(&s->index, &s->records, row, key);
     if (s->ordered)
         wf_row_order_append(&s->order, &s->records, (int32_t)row, now);
     return (int32_t)row;
@@ -108,8 +111,7 @@ static void move_last(wf_row_set *s, int32_t to)
     int32_t last = (int32_t)s->records.n - 1;
 
     wf_key_index_renumber(&s->index, &s->records, (uint32_t)last, (uint32_t)to);
-    memcpy(wf_records_at(&s->records, (uint32_t)to), wf_records_at(&s->records, (uint32_t)last),
-           s->records.each);
+    wf_records_copy(&s->records, (uint32_t)last, (uint32_t)to);
     if (s->ordered)
         wf_row_order_renumber(&s->order, &s->records, last, to);
 }

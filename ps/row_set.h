@@ -2,7 +2,6 @@
 /* ps/row_set.h - rows of one size by their keys, and in the order of their last use if that is
  * asked for. What a row holds is its owner's.
  *
- * A record is: the key; its place in the order, in a set with one (ps/row_order.h); the body.
  * Records have no gaps: the last one takes the place of one that is removed.
  *
  * Invariants
@@ -23,14 +22,18 @@ typedef struct wf_row_set {
     wf_key_index index;
     wf_row_order order; /* empty unless `ordered` */
     bool ordered;
+    uint64_t bucket; /* a key with the highest bits of all keys, the others 0 */
 } wf_row_set;
 
-/* An empty set of rows with `body` bytes each, a multiple of 4. */
-void wf_row_set_init(wf_row_set *s, uint32_t body, bool ordered);
+/* An empty set of rows of that bucket with `body` bytes each, a multiple of 4. All keys below are
+ * of the bucket. */
+void wf_row_set_init(wf_row_set *s, uint32_t bucket, uint32_t body, bool ordered);
 void wf_row_set_close(wf_row_set *s);
 /* Room for so many more, and in a set with an order for uses in so many more eras. Errors:
  * WF_NOMEM, WF_FULL. */
 WF_MUST_USE wf_status wf_row_set_reserve(wf_row_set *s, uint64_t more, uint64_t eras, wf_err *err);
+/* The key of a row: a search of the index. */
+uint64_t wf_row_set_key(const wf_row_set *s, int32_t row);
 /* The number of the row of a key, or WF_NO_RECORD; and those of rows [n] from number `first` of
  * what a message names, into out. */
 int32_t wf_row_set_find(const wf_row_set *s, uint64_t key);
@@ -55,18 +58,9 @@ size_t wf_row_set_bytes(const wf_row_set *s);
 wf_row_use wf_row_set_first(const wf_row_set *s);
 wf_row_use wf_row_set_next(const wf_row_set *s, wf_row_use at);
 
-/* Words of a record before its body, by whether there is an order. */
-enum { WF_ROW_HEAD = 2, WF_ROW_HEAD_ORDERED = WF_ROW_HEAD + WF_ROW_ORDER_WORDS };
-
-static inline uint64_t wf_row_set_key(const wf_row_set *s, int32_t row)
-{
-    return wf_records_key(&s->records, (uint32_t)row);
-}
-
 static inline void *wf_row_set_body(const wf_row_set *s, int32_t row)
 {
-    return wf_records_at(&s->records, (uint32_t)row) +
-           (s->ordered ? WF_ROW_HEAD_ORDERED : WF_ROW_HEAD);
+    return wf_records_body(&s->records, (uint32_t)row);
 }
 
 #endif

@@ -189,7 +189,7 @@ def a_limit_in_bytes_holds_a_row_or_is_refused(weft):
     with make(weft, limits=", max_bytes: 1000") as c:
         line = c.must("train", "rows.yaml", code=2).err.strip().split("\n")[-1]
         check("rows.yaml:" in line and "has 15 bytes, and a row of 6 elements needs more" in line, line)
-    with make(weft, limits=", max_bytes: 1000000") as c:  # memory is had in pieces of 32 KiB and more
+    with make(weft, limits=", max_bytes: 1000000") as c:  # a slice reserves 80 KiB and more
         line = c.must("train", "rows.yaml", code=1).err.strip().split("\n")[-1]
         check("may take 15625 bytes" in line and "raise max_bytes" in line, line)
 

@@ -667,7 +667,7 @@ static void a_limit_in_bytes_is_kept(void **state)
 static void a_push_beyond_a_limit_in_bytes_is_refused(void **state)
 {
     wf_slice *s;
-    model *m = begin((wf_row_policy){.max_bytes = 116048, .fails_full = true}, &s);
+    model *m = begin((wf_row_policy){.max_bytes = 30032, .fails_full = true}, &s);
     named n = {0};
     uint64_t digest;
     wf_err err;

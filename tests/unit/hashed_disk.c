@@ -435,15 +435,18 @@ static void limits_that_contradict_are_refused(void **state)
                                  {.disk = folder.path, .max_rows = 10, .fails_full = true},
                                  {.disk = folder.path, .max_rows = 10, .by_frequency = true},
                                  {.disk = folder.path,
-                                  .max_bytes = 1 << 18,
+                                  .max_bytes = 1 << 20,
+                                  .evict_after = 100,
                                   .dtype = WF_I8}}; /* a row is as small as a key */
     wf_slice *s = NULL;
     wf_opt opt;
+    wf_err err;
 
     (void)state;
     assert_int_equal(wf_opt_init(&opt, "sgd", 0, NULL, NULL, NULL), WF_OK);
     for (size_t i = 0; i < WF_COUNT(bad); i++)
-        assert_int_equal(try_open(&opt, bad[i], &s, NULL), WF_INVALID);
+        assert_int_equal(try_open(&opt, bad[i], &s, &err), WF_INVALID);
+    assert_non_null(strstr(err.what, "when it lies in a file"));
 }
 
 /* ---- states that cannot be ---- */
