@@ -203,6 +203,11 @@ void wf_side_close(wf_side *s)
     *s = (wf_side){0};
 }
 
+static bool is_scale(const wf_side *s, const char *input)
+{
+    return s->spec.loss_scale && strcmp(s->spec.start->loss_scale, input) == 0;
+}
+
 /* The symbolic leading axis of the inputs gets the number of records. */
 static wf_status shape_input(wf_side *s, const wf_value *v, uint64_t records, wf_plan_shape *out,
                              wf_err *err)
@@ -210,6 +215,13 @@ static wf_status shape_input(wf_side *s, const wf_value *v, uint64_t records, wf
     int32_t use = wf_tables_find(&s->tables, v->name), field = wf_dataset_find(s->data, v->name);
 
     out->name = v->name;
+    out->rank = 0;
+    if (is_scale(s, v->name)) {
+        if (v->dtype == WF_F32 && v->rank == 0)
+            return WF_OK;
+        return wf_fail(err, WF_PROTO, NULL,
+                       "the scale of the loss is one number, and not \"%.200s\"", v->name);
+    }
     if (use >= 0)
         return wf_tables_shape(&s->tables, (uint32_t)use, records, &out->rank, out->dims, err);
     if (field < 0)
@@ -313,11 +325,12 @@ static wf_status map_ports(wf_side *s, const wf_plan *p, wf_err *err)
 
         s->inputs[i] = (wf_side_port){in->variable ? -1 : wf_dataset_find(s->data, in->name),
                                       find_variable(s->spec.start, in->variable),
-                                      in->variable ? -1 : wf_tables_find(&s->tables, in->name)};
+                                      in->variable ? -1 : wf_tables_find(&s->tables, in->name),
+                                      is_scale(s, in->name)};
     }
     for (uint32_t i = 0; i < s->n_outputs; i++)
-        s->outputs[i] =
-            (wf_side_port){-1, find_variable(s->spec.start, wf_plan_output(p, i)->variable), -1};
+        s->outputs[i] = (wf_side_port){
+            -1, find_variable(s->spec.start, wf_plan_output(p, i)->variable), -1, false};
     return WF_OK;
 }
 
@@ -334,6 +347,8 @@ const void *wf_side_input(const wf_side *s, uint32_t i, const wf_exchange *x, in
 {
     if (s->inputs[i].use >= 0)
         return wf_named_rows_places(s->rows, &s->tables, (uint32_t)s->inputs[i].use, s->rows_batch);
+    if (s->inputs[i].is_scale)
+        return s->spec.loss_scale;
     if (s->inputs[i].field >= 0)
         return batch->fields[s->inputs[i].field].data;
     return s->inputs[i].variable < 0 ? NULL

@@ -33,6 +33,7 @@ typedef struct wf_side_spec {
     const Weft__Output *const *meanings; /* [n_fetches]: the first outputs of the graph */
     size_t n_fetches;
     const Weft__JobData *data;
+    const float *loss_scale; /* what the input start->loss_scale is bound to; NULL: there is none */
     const wf_learnt_list *learnt; /* what the data's steps go by; NULL: as they say */
     const Weft__Round *round;     /* of data that grows: its files; read while opening only */
 } wf_side_spec;
@@ -42,6 +43,7 @@ typedef struct wf_side_port {
     int32_t field;    /* of the dataset, or -1 */
     int32_t variable; /* of the job, or -1 */
     int32_t use;      /* of a table, whose places it takes, or -1 */
+    bool is_scale;    /* of the loss */
 } wf_side_port;
 
 typedef struct wf_side {

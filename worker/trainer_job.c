@@ -106,14 +106,15 @@ static wf_status begin_gradients(wf_trainer *t, const Weft__Start *start, wf_err
     rc = wf_rule_get(start->rule, start->options, start->n_options, &opt, err);
     if (rc == WF_OK) {
         t->batches = wf_gradients_batches(&opt);
-        rc = wf_gradients_new(&(wf_gradients_conf){.opt = &opt,
-                                                   .variables = rows,
-                                                   .n = (uint32_t)start->n_variables,
-                                                   .devices = r->devices,
-                                                   .n_replicas = r->n,
-                                                   .checked = start->skip_nan,
-                                                   .pool = t->conf.pool},
-                              &t->gradients, err);
+        rc = wf_gradients_new(
+            &(wf_gradients_conf){.opt = &opt,
+                                 .variables = rows,
+                                 .n = (uint32_t)start->n_variables,
+                                 .devices = r->devices,
+                                 .n_replicas = r->n,
+                                 .checked = start->skip_nan || t->scale.growth_steps > 0,
+                                 .pool = t->conf.pool},
+            &t->gradients, err);
     }
     for (uint32_t i = 0; rc == WF_OK && any_apart && i < r->n; i++)
         rc =
@@ -168,6 +169,7 @@ static wf_status open_train(wf_trainer *t, const Weft__Round *round, size_t apar
                                      .meanings = (const Weft__Output *const *)start->train_outputs,
                                      .n_fetches = start->n_train_outputs,
                                      .data = start->train_data,
+                                     .loss_scale = start->loss_scale[0] ? &t->scale.scale : NULL,
                                      .round = round},
                      err));
     if (!round) /* nothing is learnt of data that grows, and the eval side may be reading this */
@@ -203,6 +205,16 @@ static wf_status open_replicas(wf_trainer *t, wf_err *err)
     return WF_OK;
 }
 
+/* A device that computes float32 instead has its range, and needs no scale. */
+static void begin_scale(wf_trainer *t)
+{
+    const Weft__Start *start = t->start;
+
+    t->scale = wf_loss_scale_begin(start->loss_scale[0] != 0 &&
+                                       wf_kernels_keep_narrow(t->replicas.devices[0], WF_F16),
+                                   (float)WF_MAX(start->initial_scale, 1U), start->growth_steps);
+}
+
 static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *out, wf_err *err)
 {
     bool trains; /* at once: else the first round of its data is still to come */
@@ -217,6 +229,7 @@ static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *o
     trains = !start->train_data->grows || start->round;
     warn_of_float32(t);
     WF_TRY(open_replicas(t, err));
+    begin_scale(t);
     if (trains)
         WF_TRY(open_train(t, start->train_data->grows ? start->round : NULL,
                           wf_exchange_device_bytes(start, t->place.device), err));

@@ -11,6 +11,7 @@
 #define WF_WORKER_TRAINER_STATE_H
 
 #include "worker/gradients.h"
+#include "worker/loss_scale.h"
 #include "worker/replicas.h"
 #include "worker/side.h"
 #include "worker/trainer.h"
@@ -40,6 +41,7 @@ struct wf_trainer {
     wf_side train, eval;
     wf_learnt_list learnt; /* of the training data */
     wf_gradients *gradients;
+    wf_loss_scale scale;
     struct late_gradient {
         uint32_t output;
         wf_device_event *done;

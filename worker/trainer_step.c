@@ -33,6 +33,13 @@ static wf_status give(wf_trainer *t, uint32_t variable, wf_err *err)
     return wf_gradients_take(t->gradients, variable) ? leave(t, variable, err) : WF_OK;
 }
 
+/* Whether a step with gradients that are not finite is left out, so that none of them may leave
+ * before all were looked at. */
+static bool may_drop(const wf_trainer *t)
+{
+    return t->start->skip_nan || wf_loss_scale_may_fall(&t->scale);
+}
+
 static bool is_alone(const wf_trainer *t)
 {
     return t->replicas.n == 1;
@@ -58,7 +65,7 @@ static void note_apart(const run *r, uint32_t i, uint32_t variable, wf_device_ev
 
     if (several)
         wf_apart_sum(r->of->apart, sum, data, count, done);
-    if (!several || !t->start->skip_nan)
+    if (!several || !may_drop(t))
         wf_apart_look(r->of->apart, i, data, count, done);
     else if (wf_gradients_is_last(t->gradients))
         wf_apart_look(r->of->apart, i, sum, count, done);
@@ -91,7 +98,7 @@ static wf_status on_ready(void *arg, uint32_t i, wf_device_event *done, wf_err *
         return WF_OK;
     } else if (is_alone(t) || t->replicas.beside) {
         WF_TRY(wf_device_event_wait(done, err));
-        if (!t->start->skip_nan)
+        if (!may_drop(t))
             WF_TRY(look_at_gradient(r->of, i, err));
     }
     return is_alone(t) ? give(t, (uint32_t)variable, err) : WF_OK;
@@ -159,7 +166,7 @@ static wf_status take_late(const run *r, wf_err *err)
         uint32_t output = t->late[i].output;
 
         WF_TRY(wf_device_event_wait(t->late[i].done, err));
-        if (!t->start->skip_nan)
+        if (!may_drop(t))
             WF_TRY(look_at_gradient(r->of, output, err));
         WF_TRY(give(t, (uint32_t)t->train.outputs[output].variable, err));
     }
@@ -194,7 +201,7 @@ static void start_replica(void *arg, uint32_t i)
 /* Gradients of the host that no other thread has looked at. */
 static wf_status look_at_copied(const wf_trainer *t, wf_replica *r, wf_err *err)
 {
-    if (is_alone(t) || t->replicas.beside || t->start->skip_nan)
+    if (is_alone(t) || t->replicas.beside || may_drop(t))
         return WF_OK;
     for (uint32_t i = 0; i < t->train.n_outputs; i++)
         if (t->train.outputs[i].variable >= 0 && wf_plan_output(r->plan, i)->device->is_host)
@@ -212,7 +219,7 @@ static void end_replica(const wf_trainer *t, wf_replica *r)
     r->rc = r->rc == WF_OK ? waited : r->rc;
     if (r->rc == WF_OK && r->apart)
         r->rc = wf_apart_wait(r->apart, &r->bad_output, &r->err);
-    if (r->rc == WF_OK && r->bad_output >= 0 && !t->start->skip_nan)
+    if (r->rc == WF_OK && r->bad_output >= 0 && !may_drop(t))
         r->rc = wf_fail(&r->err, WF_NUMERIC, NULL, "a gradient is no number");
     if (r->rc == WF_OK && r->plan)
         r->rc = look_at_copied(t, r, &r->err);
@@ -292,7 +299,7 @@ static wf_status idle_replica(wf_trainer *t, uint32_t number, wf_err *err)
         sum = wf_gradients_of_step(t->gradients, number, (uint32_t)variable);
         if (wf_gradients_is_first(t->gradients))
             WF_TRY(wf_apart_clear(r->apart, sum, (uint64_t)port->elems, written, err));
-        else if (wf_gradients_is_last(t->gradients) && t->start->skip_nan)
+        else if (wf_gradients_is_last(t->gradients) && may_drop(t))
             wf_apart_look(r->apart, i, sum, (uint64_t)port->elems, NULL);
     }
     return WF_OK;
@@ -472,11 +479,23 @@ static bool any_bad(const wf_trainer *t)
     return false;
 }
 
-/* The gradients of the step leave, or under `on_nan: skip` none of them does. */
+static void note_scale(wf_trainer *t, bool finite)
+{
+    if (wf_loss_scale_note(&t->scale, finite))
+        WF_LOG_INFO("worker.loss_scale", "step=%u scale=%g", t->step.step, (double)t->scale.scale);
+}
+
+/* The gradients of the step leave, or none of them does: under `on_nan: skip`, and where the loss's
+ * scale may be to blame. A loss that is no number is not due to the scale. */
 static wf_status end_step(wf_trainer *t, wf_train_result *out, wf_err *err)
 {
-    if (!t->start->skip_nan || (metrics_are_finite(t->measures, out->n_metrics) && !any_bad(t) &&
-                                wf_gradients_finite(t->gradients)))
+    const bool number = !may_drop(t) || metrics_are_finite(t->measures, out->n_metrics);
+    const bool finite =
+        !may_drop(t) || (number && !any_bad(t) && wf_gradients_finite(t->gradients));
+
+    if (number)
+        note_scale(t, finite);
+    if (finite)
         return wf_gradients_end(t->gradients, leave, t, err);
     WF_LOG_WARN("worker.step_dropped", "step=%u", t->step.step);
     out->n_metrics = 0; /* a sum with NaN in it says nothing of the others */

@@ -157,7 +157,10 @@ typedef struct wf_compile_spec {
     bool whole_variables;   /* one slice each: the optimizer's rule takes norms over variables */
     bool accumulates;       /* a step adds up the gradients of several batches */
     bool is_portable;       /* ONNX's own operations alone, for others to run: nothing is fused */
-    wf_dtype narrow;        /* TRAIN, EVAL: WF_BF16, for jobs that compute in it; or WF_NONE */
+    wf_dtype narrow;        /* TRAIN, EVAL: WF_BF16 or WF_F16, for jobs that compute in it; or
+                             * WF_NONE */
+    bool scales_loss;       /* TRAIN: gradients are those of the loss times an input, and divided
+                             * by it */
     const char *stop_after; /* a pass's name: the graph as it is then; NULL: all passes */
 
     /* Where errors of loss, metrics, freeze and weights lie; NULL: they came from no file. */
@@ -304,6 +307,7 @@ typedef struct wf_compiled {
     wf_graph *ids_graph; /* from feeds to the ids of all tables; NULL: there are no tables */
     wf_compiled_use *uses;
     size_t n_uses;
+    const char *loss_scale; /* an input of the graph, float32 and no feed; NULL: there is none */
     wf_compiled_source source;
     const char **warnings; /* whole sentences */
     size_t n_warnings;

@@ -224,6 +224,31 @@ out:
     return rc;
 }
 
+/* What is differentiated: the loss, or its product with an input, by which the pass `update`
+ * divides. In float16 gradients of the loss alone may be too small (worker/loss_scale.h). */
+static wf_status scaled_loss(wf_unit *u, wf_value **out, wf_err *err)
+{
+    wf_emit e = wf_emit_begin(u->graph, "loss_scale", err);
+
+    *out = u->loss;
+    if (!u->spec->scales_loss || u->spec->mode != WF_COMPILE_TRAIN)
+        return WF_OK;
+    WF_TRY(wf_graph_add_value_like(u->graph, "loss_scale", &u->loss_scale, err));
+    wf_value_set_type(u->loss_scale, WF_F32, 0, NULL);
+    WF_TRY(wf_graph_add_input(u->graph, u->loss_scale, err));
+    *out = wf_emit_mul(&e, u->loss, wf_emit_cast(&e, u->loss_scale, u->loss->dtype));
+    return wf_emit_end(&e);
+}
+
+static wf_status differentiate_loss(wf_unit *u, size_t n, wf_value *const wrt[], wf_value *grads[],
+                                    wf_err *err)
+{
+    wf_value *loss;
+
+    WF_TRY(scaled_loss(u, &loss, err));
+    return wf_graph_differentiate(u->graph, loss, wrt, n, grads, err);
+}
+
 static wf_status differentiate(wf_unit *u, size_t n, wf_value *const wrt[], wf_value *grads[],
                                wf_err *err)
 {
@@ -234,8 +259,7 @@ static wf_status differentiate(wf_unit *u, size_t n, wf_value *const wrt[], wf_v
     if (!read)
         return wf_fail_nomem(err, u->graph->n_values);
     wf_mark_ancestors(u->graph, u->loss, read); /* before gradients are added: indices are fixed */
-    rc = eval ? ask_copy(u, n, wrt, grads, err)
-              : wf_graph_differentiate(u->graph, u->loss, wrt, n, grads, err);
+    rc = eval ? ask_copy(u, n, wrt, grads, err) : differentiate_loss(u, n, wrt, grads, err);
     if (rc == WF_OK)
         rc = keep_targets(u, n, wrt, grads, read, err);
     free(read);

@@ -70,6 +70,7 @@ void wf_compile_spec_of_job(const wf_job_conf *job, wf_compile_mode mode,
         .codecs = job->codecs,
         .n_codecs = job->n_codecs,
         .narrow = wf_compute_kept(job->compute),
+        .scales_loss = job->compute == WF_COMPUTE_F16,
         .loss_line = job->n_losses ? job->loss_line : job->model_line,
         .metrics_line = job->metrics_line,
     };

@@ -132,9 +132,10 @@ typedef struct wf_unit {
 
     wf_value **model_outputs; /* [n_model_outputs]: what the model gives, loss included */
     size_t n_model_outputs;
-    wf_value *loss;    /* scalar; NULL in RUN and INFER */
-    wf_value *penalty; /* scalar: what regularizers add to a loss; NULL: nothing */
-    wf_goal *goals;    /* [n_goals]: the losses whose sum `loss` is */
+    wf_value *loss;       /* scalar; NULL in RUN and INFER */
+    wf_value *loss_scale; /* an input that the loss is multiplied by; NULL: none */
+    wf_value *penalty;    /* scalar: what regularizers add to a loss; NULL: nothing */
+    wf_goal *goals;       /* [n_goals]: the losses whose sum `loss` is */
     size_t n_goals;
 
     wf_unbounded *unbounded; /* those of the model's layers */

@@ -242,7 +242,8 @@ static void note_loss(const wf_unit *u, const wf_value *v, wf_compiled_feed *f)
     }
 }
 
-/* Whether v is no feed: it is one already, of the other graph, or the places of a table. */
+/* Whether v is no feed: it is one already, of the other graph, the places of a table, or the scale
+ * of the loss. */
 static bool is_passed_over(const wf_unit *u, const wf_value *v)
 {
     for (size_t i = 0; i < u->c->n_feeds; i++)
@@ -251,7 +252,7 @@ static bool is_passed_over(const wf_unit *u, const wf_value *v)
     for (size_t i = 0; i < u->n_uses; i++)
         if (u->uses[i].places == v)
             return true;
-    return false;
+    return u->loss_scale == v;
 }
 
 static wf_status add_feed(wf_unit *u, const wf_graph *g, const wf_value *v, wf_err *err)
@@ -324,6 +325,11 @@ wf_status wf_unit_collect(wf_unit *u, wf_err *err)
     if (u->spec->mode == WF_COMPILE_GRAD)
         WF_TRY(collect_unused(u, err));
     WF_TRY(collect_outputs(u, err));
+    if (u->loss_scale) {
+        u->c->loss_scale = wf_arena_strdup(u->arena, u->loss_scale->name);
+        if (!u->c->loss_scale)
+            return wf_fail_nomem(err, strlen(u->loss_scale->name));
+    }
     return collect_feeds(u, err);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/compile/update.c - gradients become what an update takes.
  *
- * Each one has its variable's dtype and a value of its own: two variables may share a gradient
- * (biases that are added), and a gradient may be an input itself, but whoever sends it writes it
- * into a buffer of its own. They become outputs of the graph here: of GRAD for good, of TRAIN until
- * the strategy says where they go.
+ * Each one is divided by the scale of the loss, has its variable's dtype and a value of its own:
+ * two variables may share a gradient (biases that are added), and a gradient may be an input
+ * itself, but whoever sends it writes it into a buffer of its own. They become outputs of the graph
+ * here: of GRAD for good, of TRAIN until the strategy says where they go.
  */
 #include "common/compile/pass.h"
 #include "common/graph/emit.h"
@@ -24,6 +24,9 @@ static wf_status own_gradient(wf_unit *u, size_t i, wf_err *err)
     wf_target *t = &u->targets[i];
     wf_emit e = wf_emit_begin(u->graph, t->gradient->name, err);
 
+    if (u->loss_scale)
+        t->gradient =
+            wf_emit_div(&e, t->gradient, wf_emit_cast(&e, u->loss_scale, t->gradient->dtype));
     t->gradient = wf_emit_cast(&e, t->gradient, t->variable->dtype);
     WF_TRY(wf_emit_end(&e));
     if (is_shared(u, i))

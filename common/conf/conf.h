@@ -337,6 +337,8 @@ typedef struct wf_job_conf {
     wf_on_nan on_nan;        /* what a step with NaN or infinity does */
     uint64_t seed;           /* 0 */
     wf_compute compute;      /* what products of the network round their factors to; float32 */
+    uint32_t initial_scale;  /* of the loss, with float16; 32768 */
+    uint32_t growth_steps;   /* without infinity, after which the scale doubles; 2000 */
     bool deterministic;      /* no algorithm of a GPU's libraries is chosen by measuring; false */
     uint64_t slice_bytes;    /* 4 MiB */
     const wf_conf_pin *pins; /* [n_pins]; of those that match a name the first counts */

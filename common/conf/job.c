@@ -412,6 +412,14 @@ typedef struct wf_job_file {
     const char *recovery;
 } wf_job_file;
 
+static const wf_key loss_scale_keys[] = {
+    {"initial_scale", WF_KEY_U32, .offset = offsetof(wf_job_conf, initial_scale), .least = 1,
+     .most = 1 << 24, .usual = "32768"},
+    {"dynamic_growth_steps", WF_KEY_U32, .offset = offsetof(wf_job_conf, growth_steps), .least = 1,
+     .most = UINT32_MAX, .usual = "2000"},
+    {0},
+};
+
 static const wf_key job_keys[] = {
     {"job", WF_KEY_CALL, .read = read_name, .required = true},
     {"model", WF_KEY_CALL, .read = read_model, .required = true},
@@ -444,6 +452,7 @@ static const wf_key job_keys[] = {
      .later = later_recoveries, .usual = "full"},
     {"on_nan", WF_KEY_CALL, .read = read_on_nan, .usual = "stop"},
     {"compute", WF_KEY_CALL, .read = read_compute, .usual = "float32"},
+    {"loss_scale", WF_KEY_MAP, .keys = loss_scale_keys},
     {"deterministic", WF_KEY_BOOL, .offset = offsetof(wf_job_conf, deterministic),
      .usual = "false"},
     {"seed", WF_KEY_U64, .offset = offsetof(wf_job_conf, seed), .most = LARGEST, .usual = "0"},
@@ -502,6 +511,12 @@ static wf_status check_job(wf_conf_reader *r, const wf_tree *root, const wf_job_
         return wf_fail(err, WF_USAGE, "give the data an \"eval\"",
                        "%s:%d: callbacks look at the evaluation, and there is none", r->path,
                        j->callbacks[0].line);
+    if (wf_tree_get(root, "loss_scale") && j->compute != WF_COMPUTE_F16)
+        return wf_read_fail(r, wf_tree_get(root, "loss_scale"), err, WF_USAGE,
+                            "write compute: float16 beside it, or leave it out",
+                            "\"loss_scale\" keeps gradients in the range of float16, and "
+                            "\"compute: %s\" has that of float32",
+                            wf_compute_name(j->compute));
     WF_TRY(check_consistency(r, root, j, err));
     return wf_check_losses(r, j, err);
 }

@@ -307,6 +307,10 @@ static wf_status fill_start(wf_prepared *p, const wf_compiled *c, bool train, wf
     WF_TRY(encode_graph(p->arena, c->graph, train ? &s->train_graph : &s->eval_graph, err));
     if (train) {
         WF_TRY(fill_outputs(p->arena, c, &s->train_outputs, &s->n_train_outputs, err));
+        if (c->loss_scale)
+            s->loss_scale = wf_arena_strdup(p->arena, c->loss_scale);
+        if (!s->loss_scale)
+            return out_of_memory(err);
         return fill_uses(p, c, &s->train_uses, &s->n_train_uses, &s->train_ids, err);
     }
     WF_TRY(fill_outputs(p->arena, c, &s->eval_outputs, &s->n_eval_outputs, err));
@@ -412,6 +416,8 @@ static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *run,
     p->start.skip_nan = job->on_nan == WF_NAN_SKIP;
     p->start.compute = job->compute;
     p->start.deterministic = job->deterministic;
+    p->start.initial_scale = job->initial_scale;
+    p->start.growth_steps = job->growth_steps;
     p->epochs = job->epochs;
     p->steps = job->steps;
     p->every_steps = job->every_steps;

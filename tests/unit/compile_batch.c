@@ -75,6 +75,8 @@ static void collect(const wf_compiled *c, const wf_plan *p, results *out)
     }
 }
 
+static float scale = 1; /* of the loss, in graphs that scale it */
+
 /* The mean over records [first, first + n), and its gradients. */
 static void run(const wf_compiled *c, int64_t first, int64_t n, results *out)
 {
@@ -90,12 +92,14 @@ static void run(const wf_compiled *c, int64_t first, int64_t n, results *out)
     must(wf_plan_new(c->graph, &options, &p, &err), &err);
     wf_plan_bind_input(p, (uint32_t)wf_plan_find_input(p, "x"), x + first * FEATURES);
     wf_plan_bind_input(p, (uint32_t)wf_plan_find_input(p, "y"), y + first);
+    if (c->loss_scale)
+        wf_plan_bind_input(p, (uint32_t)wf_plan_find_input(p, c->loss_scale), &scale);
     must(wf_plan_run(p, &key, NULL, NULL, &err), &err);
     collect(c, p, out);
     wf_plan_free(&p);
 }
 
-static wf_compiled *compile_model(size_t i, wf_model *m)
+static wf_compiled *compile_model(size_t i, bool scales, wf_model *m)
 {
     wf_compile_spec spec = train_spec(m, 1);
 
@@ -106,6 +110,7 @@ static wf_compiled *compile_model(size_t i, wf_model *m)
                     .n_layers = models[i].n_layers};
     spec.strategy = NULL;
     spec.batch = MOST;
+    spec.scales_loss = scales;
     return compile(&spec);
 }
 
@@ -117,7 +122,7 @@ static void one_graph_serves_every_size(void **state)
     (void)state;
     for (size_t i = 0; i < WF_COUNT(models); i++) {
         wf_model m;
-        wf_compiled *c = compile_model(i, &m);
+        wf_compiled *c = compile_model(i, false, &m);
 
         run(c, 0, MOST, &all);
         for (size_t k = 0; k < WF_COUNT(sizes) - 1; k++) {
@@ -138,13 +143,50 @@ static void one_graph_serves_every_size(void **state)
     }
 }
 
+/* Powers of two: all numbers but those of the loss and of the scale have the same bits. */
+static void a_scaled_loss_has_the_same_gradients(void **state)
+{
+    static const float scales[] = {1, 1024, 0x1p40f};
+    static results want, got;
+
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(models); i++) {
+        wf_model m;
+        wf_compiled *plain = compile_model(i, false, &m), *c = compile_model(i, true, &m);
+
+        assert_null(plain->loss_scale);
+        assert_int_equal(c->n_feeds, plain->n_feeds);
+        assert_int_equal(c->digest, plain->digest);
+        run(plain, 0, MOST, &want);
+        for (size_t k = 0; k < WF_COUNT(scales); k++) {
+            scale = scales[k];
+            run(c, 0, MOST, &got);
+            assert_int_equal(got.n, want.n);
+            for (size_t at = 0; at < want.n; at++)
+                if (got.of[at] != want.of[at])
+                    fail_msg("model %zu, scale %g: number %zu is %g, and not %g", i, (double)scale,
+                             at, got.of[at], want.of[at]);
+        }
+        scale = INFINITY;
+        run(c, 0, MOST, &got);
+        assert_true(isfinite(got.of[0])); /* the loss is not scaled, and its gradients are */
+        for (size_t at = 1, infinite = 0; at < got.n; at++) {
+            infinite += !isfinite(got.of[at]);
+            assert_true(at + 1 < got.n || infinite > 0);
+        }
+        scale = 1;
+        wf_compiled_free(&plain);
+        wf_compiled_free(&c);
+    }
+}
+
 /* "batch", or a multiple of it: what else would be open could not be planned. */
 static void what_is_open_has_the_name_of_the_batch(void **state)
 {
     (void)state;
     for (size_t i = 0; i < WF_COUNT(models); i++) {
         wf_model m;
-        wf_compiled *c = compile_model(i, &m);
+        wf_compiled *c = compile_model(i, false, &m);
 
         for (size_t k = 0; k < c->graph->n_values; k++) {
             const wf_value *v = c->graph->values[k];
@@ -168,7 +210,7 @@ static void what_is_open_has_the_name_of_the_batch(void **state)
 static void more_than_the_bound_is_refused(void **state)
 {
     wf_model m;
-    wf_compiled *c = compile_model(0, &m);
+    wf_compiled *c = compile_model(0, false, &m);
     wf_plan_symbol batch = {"batch", MOST + 1};
     wf_plan_options options = {.device = test_device(), .n_symbols = 1, .symbols = &batch};
     wf_plan *p = NULL;
@@ -184,6 +226,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_graph_serves_every_size),
+        cmocka_unit_test(a_scaled_loss_has_the_same_gradients),
         cmocka_unit_test(what_is_open_has_the_name_of_the_batch),
         cmocka_unit_test(more_than_the_bound_is_refused),
     };
