@@ -27,6 +27,7 @@
 
 enum {
     ALIGN = 64,    /* of arrays of a fork */
+    AHEAD = 16,    /* rows whose keys are looked for later */
     FETCHED = 1024 /* rows that are read from files while as many are copied */
 };
 
@@ -165,19 +166,32 @@ static void copy_cold(const wf_hashed *h, struct wf_hashed_copy *c, uint32_t pla
     }
 }
 
+/* The next row of a walk some rows ahead of a copy: what finding the key reads is asked for. */
+static wf_row_use fetch_key(const wf_row_set *set, wf_row_use at)
+{
+    if (at.row == WF_NO_RECORD)
+        return at;
+    wf_row_set_prefetch_key(set, at.row);
+    return wf_row_set_next(set, at);
+}
+
 static wf_status fill_copy(const wf_hashed *h, struct wf_hashed_copy *c, wf_err *err)
 {
     const wf_slice *s = &h->base;
     uint64_t i = wf_cold_rows_n(&h->cold);
     uint32_t *places = i ? malloc(i * sizeof *places) : NULL;
+    wf_row_use ahead = wf_row_set_first(&h->rows);
 
     if (i && !places)
         return wf_fail_nomem(err, i * sizeof *places);
     if (i)
         copy_cold(h, c, places);
     free(places);
+    for (int k = 0; k < AHEAD; k++)
+        ahead = fetch_key(&h->rows, ahead);
     for (wf_row_use r = wf_row_set_first(&h->rows); r.row != WF_NO_RECORD;
          r = wf_row_set_next(&h->rows, r), i++) {
+        ahead = fetch_key(&h->rows, ahead);
         copy_row(h, c, i, &h->rows, r.row, wf_row_set_body(&h->rows, r.row));
         if (c->updated)
             c->updated[i] = updated_of(s, r.used);

@@ -303,6 +303,11 @@ uint64_t wf_key_index_key(const wf_key_index *x, const wf_records *r, uint32_t i
     return above << WF_TAG_BITS | (x->entries[place_of(x, r, i)] & TAG);
 }
 
+void wf_key_index_prefetch_key(const wf_key_index *x, const wf_records *r, uint32_t i)
+{
+    WF_PREFETCH(&x->entries[home(x, wf_records_stem(r, i))]);
+}
+
 void wf_key_index_add(wf_key_index *x, const wf_records *r, uint32_t i, uint64_t key)
 {
     insert(x, wf_stem_of(key), entry_of((uint32_t)key, i));

@@ -47,6 +47,8 @@ void wf_key_index_prefetch(const wf_key_index *x, uint64_t key);
 void wf_key_index_prefetch_record(const wf_key_index *x, const wf_records *r, uint64_t key);
 /* The key of record i, which is here, but for its bucket's bits, which are 0. */
 uint64_t wf_key_index_key(const wf_key_index *x, const wf_records *r, uint32_t i);
+/* Asks for the memory that this begins with. */
+void wf_key_index_prefetch_key(const wf_key_index *x, const wf_records *r, uint32_t i);
 /* Adds record i of that key, which is not here, and for which there is room. */
 void wf_key_index_add(wf_key_index *x, const wf_records *r, uint32_t i, uint64_t key);
 /* Removes record i, which is here. All records are still where they were. */

@@ -41,6 +41,11 @@ uint64_t wf_row_set_key(const wf_row_set *s, int32_t row)
     return s->bucket | wf_key_index_key(&s->index, &s->records, (uint32_t)row);
 }
 
+void wf_row_set_prefetch_key(const wf_row_set *s, int32_t row)
+{
+    wf_key_index_prefetch_key(&s->index, &s->records, (uint32_t)row);
+}
+
 int32_t wf_row_set_find(const wf_row_set *s, uint64_t key)
 {
     return wf_key_index_find(&s->index, &s->records, key);

@@ -34,6 +34,8 @@ void wf_row_set_close(wf_row_set *s);
 WF_MUST_USE wf_status wf_row_set_reserve(wf_row_set *s, uint64_t more, uint64_t eras, wf_err *err);
 /* The key of a row: a search of the index. */
 uint64_t wf_row_set_key(const wf_row_set *s, int32_t row);
+/* Asks for the memory that this begins with. */
+void wf_row_set_prefetch_key(const wf_row_set *s, int32_t row);
 /* The number of the row of a key, or WF_NO_RECORD; and those of rows [n] from number `first` of
  * what a message names, into out. */
 int32_t wf_row_set_find(const wf_row_set *s, uint64_t key);
