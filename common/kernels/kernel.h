@@ -96,7 +96,8 @@ struct wf_kernel {
     uint8_t typed_by;        /* the input whose dtype chooses among rows, or WF_TYPED_BY_OUTPUT */
     uint32_t dtypes;         /* WF_TYPE bits that this row computes */
     uint32_t in_place;       /* bit i: output 0 may lie in the memory of input i, if as large */
-    bool is_narrow; /* prepare and run of float32 may be given bfloat16 too: wf_prep.widens */
+    bool is_narrow; /* prepare and run of float32 may be given wf_device_rows.narrow too: see
+                     * wf_prep.widens */
     bool is_view;   /* output 0 has the bytes of input 0: the plan shares memory; run copies */
     wf_prepare_fn *prepare; /* NULL: nothing to prepare */
     wf_run_fn *run;
@@ -112,6 +113,7 @@ typedef struct wf_device_rows {
     const wf_device_groups *groups;   /* group.h; NULL: likewise */
     /* Of all narrow nodes (common/graph/narrow.h), without op; NULL: the device computes none. */
     const wf_kernel *widened;
+    uint32_t narrow; /* WF_TYPE bits: what rows with is_narrow take as it is; values are kept so */
 } wf_device_rows;
 
 /* Makes a device known by its name; rows are borrowed for the rest of the process. The cpu is known

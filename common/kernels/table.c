@@ -110,6 +110,6 @@ wf_status wf_kernel_find(const wf_node *node, const wf_device *device, const wf_
 
 bool wf_kernels_keep_narrow(const wf_device *device, wf_dtype type)
 {
-    return rows_of(device)->widened && type == WF_BF16 &&
+    return (rows_of(device)->narrow & WF_TYPE(type)) &&
            (!device->is_host || wf_kernels_have_bf16());
 }

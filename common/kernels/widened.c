@@ -87,7 +87,7 @@ wf_status wf_widened_prepare(wf_prep *prep, const wf_device_rows *rows, const wf
         return wf_fail(err, WF_UNSUPPORTED, NULL, "a narrow node has at most %d inputs or outputs",
                        (int)WF_NARROW_INPUTS);
     WF_TRY(wf_kernel_in(rows, prep->node, &s->kernel, err));
-    if (s->kernel->is_narrow && wf_node_narrow(prep->node) == WF_BF16) {
+    if (s->kernel->is_narrow && (rows->narrow & WF_TYPE(wf_node_narrow(prep->node)))) {
         WF_TRY(prepare_own(prep, s, &inner, in, out, err));
         s->as_they_are = !inner.widens;
         prep->workspace_bytes = inner.workspace_bytes;

@@ -4,8 +4,8 @@
  * behind.
  *
  * So each operation of a device has its narrow form, whether or not somebody has written a faster
- * one (wf_kernel.is_narrow, for bfloat16). A device has one row for all of them
- * (wf_device_rows.widened), whose two functions call these.
+ * one (wf_kernel.is_narrow, for the types in wf_device_rows.narrow). A device has one row for all
+ * of them (wf_device_rows.widened), whose two functions call these.
  */
 #ifndef WF_KERNELS_WIDENED_H
 #define WF_KERNELS_WIDENED_H

@@ -129,8 +129,11 @@ static void fill_table(table *t, const char *name, bool all)
     t->rows[n + 1].run = remote_run;
     t->rows[n + 1].prepare = remote_prepare;
     t->cpu_row[n + 1] = &wf_cpu_widened;
-    t->all = (wf_device_rows){
-        .device = &t->device, .files = t->files, .n_files = 1, .widened = &t->rows[n + 1]};
+    t->all = (wf_device_rows){.device = &t->device,
+                              .files = t->files,
+                              .n_files = 1,
+                              .widened = &t->rows[n + 1],
+                              .narrow = WF_TYPE(WF_BF16)};
     wf_assert(wf_device_add(&t->all, &err) == WF_OK);
 }
 

@@ -22,8 +22,11 @@ static const wf_kernel *const files[] = {
 #undef WF_KERNELS
 };
 
-const wf_device_rows wf_cpu_rows = {
-    .device = &wf_cpu, .files = files, .n_files = WF_COUNT(files), .widened = &wf_cpu_widened};
+const wf_device_rows wf_cpu_rows = {.device = &wf_cpu,
+                                    .files = files,
+                                    .n_files = WF_COUNT(files),
+                                    .widened = &wf_cpu_widened,
+                                    .narrow = WF_TYPE(WF_BF16)};
 
 void wf_kernels_own_process(void)
 {
