@@ -4,7 +4,9 @@
 #include "common/base/cc.h"
 #include "common/base/file.h"
 #include "common/exec/exec.h"
+#include "common/kernels/cuda/dnn/attention.h"
 #include "common/kernels/cuda/dnn/convolution.h"
+#include "common/kernels/cuda/dnn/norm.h"
 #include "common/kernels/cuda/dnn/way.h"
 #include "common/log/log.h"
 #include "tests/cuda/ending.h"
@@ -121,6 +123,42 @@ static void choices_that_nothing_uses_are_dropped(void **state)
     wf_dnn_way_free(way_of(&kept, NULL));
     assert_int_equal(asked(), before);
     wf_dnn_way_free(w);
+}
+
+static void give_back(const wf_dnn_asked *asked)
+{
+    wf_cuda_dnn *dnn = NULL;
+    wf_dnn_graph g;
+
+    assert_int_equal(wf_cuda_host.dnn_new(&dnn), 0);
+    assert_int_equal(asked->build(&wf_cuda_host, dnn, asked->of, &g), 0);
+    wf_dnn_graph_free(&g);
+    assert_int_equal(wf_cuda_host.dnn_free(dnn), 0);
+}
+
+/* What another refers to must not be given back before it: the host ends the program. */
+static void graphs_are_given_back_in_order(void **state)
+{
+    (void)state;
+    for (int64_t which = 0; which < 2; which++) {
+        wf_dnn_norm norm = {
+            .is_grad = which, .batch = 2, .channels = 3, .inner = 4, .epsilon = 1e-3};
+        wf_dnn_attention a = {.is_grad = which,
+
+                              .heads = 2,
+                              .t = 3,
+                              .s = 4,
+                              .d = 8,
+                              .e = 8,
+                              .scale = 1};
+        wf_dnn_conv c = a_case();
+        wf_dnn_asked asked[] = {wf_dnn_ask_norm(&norm), wf_dnn_ask_attention(&a),
+                                wf_dnn_ask_conv(&c)};
+
+        c.adds_bias = which;
+        for (size_t i = 0; i < WF_COUNT(asked); i++)
+            give_back(&asked[i]);
+    }
 }
 
 /* The result of a way for inputs of 1.01 and a weight of 1. */
@@ -601,6 +639,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(equal_layers_ask_once),
         TEST(choices_that_nothing_uses_are_dropped),
+        TEST(graphs_are_given_back_in_order),
         TEST(engines_keep_what_weft_promises),
         TEST(a_measured_plan_has_room_for_any),
         TEST(the_fastest_engine_is_taken_and_kept),
