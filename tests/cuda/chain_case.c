@@ -59,14 +59,23 @@ chain_case chain_case_of_all(wf_dtype dtype, int64_t n, int64_t period)
     return case_of(dtype, n, 2, (int64_t[]){n, period}, WF_COUNT(all), all);
 }
 
-chain_case chain_case_narrow(uint32_t narrow, int64_t n, int64_t period)
+chain_case chain_case_of_halves(wf_dtype type)
+{
+    static const step scaled[] = {{"Mul", 0, 1}};
+    chain_case c = case_of(WF_F32, 1 << 16, 2, (int64_t[]){1 << 16, 8}, WF_COUNT(scaled), scaled);
+
+    c.types.in[0] = c.types.out = type;
+    return c;
+}
+
+chain_case chain_case_narrow(wf_dtype type, uint32_t narrow, int64_t n, int64_t period)
 {
     chain_case c = chain_case_of_all(WF_F32, n, period);
 
     for (uint32_t i = 0; i < c.plan.n_in; i++)
         if (narrow >> i & 1)
-            c.types.in[i] = WF_BF16;
+            c.types.in[i] = type;
     if (narrow >> c.plan.n_in & 1)
-        c.types.out = WF_BF16;
+        c.types.out = type;
     return c;
 }

@@ -20,8 +20,10 @@ typedef struct chain_case {
 chain_case chain_case_at(int i);
 /* All operations as steps, of two inputs: an input of n elements, and one of `period`. */
 chain_case chain_case_of_all(wf_dtype dtype, int64_t n, int64_t period);
-/* The same in float32, where bit i of `narrow` makes input i bfloat16, and the bit behind the
- * inputs the output. */
-chain_case chain_case_narrow(uint32_t narrow, int64_t n, int64_t period);
+/* The same in float32, where bit i of `narrow` makes input i of that type, and the bit behind
+ * the inputs the output. */
+chain_case chain_case_narrow(wf_dtype type, uint32_t narrow, int64_t n, int64_t period);
+/* Products of as many numbers of that type as it has, and a few of float32. */
+chain_case chain_case_of_halves(wf_dtype type);
 
 #endif

@@ -13,6 +13,9 @@
 enum { SEEDS = 24, MOST_IN = 5 };
 
 static wf_err err;
+/* What cuDNN's attention computes in. */
+enum { NARROW = 2 };
+static const wf_compute narrow[NARROW] = {WF_COMPUTE_BF16, WF_COMPUTE_F16};
 
 /* What stands at the scores: a mask that is given, or a constant one. */
 typedef enum kind { NO_MASK, SUMS, HIDDEN, CAUSAL_BOOL, CAUSAL_SUMS, NEARLY_CAUSAL } kind;
@@ -172,14 +175,16 @@ static float distance(const result *got, const result *want)
 /* How often cuDNN executed a plan for it, whose results are near to the CPU's. */
 static size_t executed_for(const layer *l, wf_compute in_type)
 {
+    static const float most_far[WF_COMPUTES] = {
+        [WF_COMPUTE_F32] = 1e-5f, [WF_COMPUTE_BF16] = 2e-2f, [WF_COMPUTE_F16] = 2.5e-3f};
     const size_t before = cuda_host_count().dnn_executed;
     result want = compute(l, &wf_cpu, WF_COMPUTE_F32),
            got = compute(l, cuda_host_device(), in_type);
     float far = distance(&got, &want);
 
-    if (!(far <= (in_type ? 2e-2f : 1e-5f)))
-        fail_msg("mask %d, gradient %d, turned %d: off by %g", l->mask, l->is_grad, l->trans_k,
-                 (double)far);
+    if (!(far <= most_far[in_type]))
+        fail_msg("%s, mask %d, gradient %d, turned %d: off by %g", wf_compute_name(in_type),
+                 l->mask, l->is_grad, l->trans_k, (double)far);
     free_result(&want);
     free_result(&got);
     return cuda_host_count().dnn_executed - before;
@@ -203,8 +208,10 @@ static void every_mask_goes_through_it(void **state)
 
         cuda_host_seed(seed);
         l.heads = 2 + (int64_t)seed; /* a case that was never asked for */
-        executed += executed_for(&l, WF_COMPUTE_BF16);
-        most += l.is_grad ? 2 : 1;
+        for (int i = 0; i < NARROW; i++) {
+            executed += executed_for(&l, narrow[i]);
+            most += l.is_grad ? 2 : 1;
+        }
     }
     /* The host's cuDNN refuses some at random. */
     assert_in_range(executed, most / 2, most);
@@ -228,17 +235,17 @@ static void the_rest_is_computed_as_before(void **state)
     const layer exact = {.heads = 2, .t = 5, .s = 4, .d = 8, .e = 8};
 
     (void)state;
-    for (size_t i = 0; i < WF_COUNT(rest); i++)
-        assert_int_equal(executed_for(&rest[i], WF_COMPUTE_BF16), 0);
+    for (size_t i = 0; i < WF_COUNT(rest) * NARROW; i++)
+        assert_int_equal(executed_for(&rest[i / NARROW], narrow[i % NARROW]), 0);
     assert_int_equal(executed_for(&exact, WF_COMPUTE_F32), 0);
 }
 
 /* Asks for a plan until it is one that cuDNN computes. */
-static size_t asked_for(const layer *l)
+static size_t asked_for(const layer *l, wf_compute compute_in)
 {
     const size_t before = cuda_host_count().dnn_asked;
     wf_graph *g;
-    wf_plan *p = plan_of(l, cuda_host_device(), WF_COMPUTE_BF16, &g);
+    wf_plan *p = plan_of(l, cuda_host_device(), compute_in, &g);
 
     wf_plan_free(&p);
     wf_graph_free(&g);
@@ -251,16 +258,18 @@ static void a_causal_mask_is_recognised(void **state)
     layer l = {.heads = 101, .t = 6, .s = 6, .d = 8, .e = 8, .mask = CAUSAL_BOOL};
 
     (void)state;
-    assert_true(asked_for(&l) > 0);
+    assert_true(asked_for(&l, WF_COMPUTE_BF16) > 0);
     l.mask = CAUSAL_SUMS;
-    assert_int_equal(asked_for(&l), 0);
+    assert_int_equal(asked_for(&l, WF_COMPUTE_BF16), 0);
     l.mask = NEARLY_CAUSAL;
-    assert_true(asked_for(&l) > 0);
+    assert_true(asked_for(&l, WF_COMPUTE_BF16) > 0);
     l.mask = SUMS;
     l.mask_heads = 1;
-    assert_int_equal(asked_for(&l), 0); /* any other mask is one case as well */
+    assert_int_equal(asked_for(&l, WF_COMPUTE_BF16), 0); /* any other mask is one case as well */
     l.mask = NO_MASK;
-    assert_true(asked_for(&l) > 0);
+    assert_true(asked_for(&l, WF_COMPUTE_BF16) > 0);
+    assert_true(asked_for(&l, WF_COMPUTE_F16) > 0); /* in the other type it is another case */
+    assert_int_equal(asked_for(&l, WF_COMPUTE_F16), 0);
 }
 
 /* More heads than the gradient's workspace may be for. */
@@ -275,7 +284,7 @@ static void many_heads_are_computed_in_turns(void **state)
         size_t executed;
 
         cuda_host_seed(seed);
-        executed = executed_for(&l, WF_COMPUTE_BF16);
+        executed = executed_for(&l, narrow[seed % NARROW]);
         most = executed > most ? executed : most;
     }
     assert_true(most >= 4); /* two turns of two passes */

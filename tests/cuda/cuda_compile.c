@@ -6,6 +6,7 @@
 #include "common/base/file.h"
 #include "common/base/size.h"
 #include "common/graph/emit.h"
+#include "common/graph/narrow.h"
 #include "common/kernels/cuda/compile/source.h"
 #include "common/kernels/cuda/device.h"
 #include "common/kernels/cuda/kept.h"
@@ -420,7 +421,8 @@ static wf_tensor tensor_of(const wf_value *v, void *data)
     return t;
 }
 
-/* Between -3 and 3, with the values that are of no size. */
+/* Between -3 and 3, with the values that are of no size; of a narrow type any bits that there are.
+ */
 static void fill(void *data, wf_dtype dtype, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -428,8 +430,8 @@ static void fill(void *data, wf_dtype dtype, int64_t n)
 
         if (i % 997 == 0)
             x = i % 2 ? HUGE_VAL : -HUGE_VAL;
-        if (dtype == WF_BF16)
-            ((uint16_t *)data)[i] = wf_f32_to_bf16((float)x);
+        if (wf_dtype_is_narrow(dtype))
+            ((uint16_t *)data)[i] = (uint16_t)(i * 7919);
         else if (dtype == WF_F32)
             ((float *)data)[i] = (float)x;
         else
@@ -520,12 +522,18 @@ static void compiled_chains_give_the_bits_of_the_interpreter(void **state)
 
             gives_the_same(compiles, interprets, &c);
         }
-    for (uint32_t narrow = 1; narrow < 8; narrow++)
+    for (uint32_t narrow = 2; narrow < 16; narrow++)
         for (size_t k = 0; k < WF_COUNT(sizes); k++) {
-            chain_case c = chain_case_narrow(narrow, sizes[k][0], sizes[k][1]);
+            chain_case c = chain_case_narrow(narrow % 2 ? WF_F16 : WF_BF16, narrow / 2, sizes[k][0],
+                                             sizes[k][1]);
 
             gives_the_same(compiles, interprets, &c);
         }
+    for (int i = 0; i < 2; i++) {
+        chain_case c = chain_case_of_halves(i ? WF_F16 : WF_BF16);
+
+        gives_the_same(compiles, interprets, &c);
+    }
     wf_cuda_close(&compiles);
     wf_cuda_close(&interprets);
 }

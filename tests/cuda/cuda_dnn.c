@@ -144,7 +144,7 @@ static void graphs_are_given_back_in_order(void **state)
         wf_dnn_norm norm = {
             .is_grad = which, .batch = 2, .channels = 3, .inner = 4, .epsilon = 1e-3};
         wf_dnn_attention a = {.is_grad = which,
-
+                              .dtype = WF_BF16,
                               .heads = 2,
                               .t = 3,
                               .s = 4,
@@ -191,25 +191,23 @@ static void engines_keep_what_weft_promises(void **state)
 
     (void)state;
     for (uint64_t seed = 1; seed <= SEEDS; seed++)
-        for (int allowed = 0; allowed < 3; allowed++) { /* nothing, TF32, bfloat16 */
+        for (int allowed = WF_COMPUTE_F32; allowed < WF_COMPUTES; allowed++) {
             wf_dnn_conv c = a_case();
             size_t workspace;
             wf_dnn_way *w;
             float got;
 
             cuda_host_seed(seed);
-            c.compute = allowed == 2   ? WF_COMPUTE_BF16
-                        : allowed == 1 ? WF_COMPUTE_TF32
-                                       : WF_COMPUTE_F32;
+            c.compute = allowed;
             c.dilation[0] = (int64_t)seed; /* of one tap: another case, and nothing else */
             w = way_of(&c, &workspace);
             assert_non_null(w);
             assert_true(workspace <= (size_t)256 << 20);
             got = run_once(w, workspace);
             wf_dnn_way_free(w);
-            if (allowed == 0)
+            if (allowed == WF_COMPUTE_F32)
                 assert_true(got == 1.01f);
-            if (allowed == 1)
+            if (allowed == WF_COMPUTE_TF32 || allowed == WF_COMPUTE_F16)
                 assert_true(got > 1.01f - 0x1p-10f);
             rounded += got != 1.01f;
         }

@@ -84,9 +84,10 @@ static void sources_of_chains_are_taken(void **state)
 
             takes(&c, "--gpu-architecture=sm_90");
         }
-    for (uint32_t narrow = 1; narrow < 8; narrow++)
+    for (uint32_t narrow = 2; narrow < 16; narrow++)
         for (size_t k = 0; k < WF_COUNT(sizes); k++) {
-            chain_case c = chain_case_narrow(narrow, sizes[k][0], sizes[k][1]);
+            chain_case c = chain_case_narrow(narrow % 2 ? WF_F16 : WF_BF16, narrow / 2, sizes[k][0],
+                                             sizes[k][1]);
 
             takes(&c, "--gpu-architecture=sm_90");
         }

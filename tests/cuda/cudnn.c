@@ -191,16 +191,16 @@ static void cudnn_computes_what_models_have(void **state)
     (void)state;
     for (size_t i = 0; i < WF_COUNT(cases); i++)
         for (int64_t pass = WF_CONV_FORWARD; pass <= WF_CONV_WEIGHTS; pass++)
-            for (int allowed = 0; allowed < 4; allowed++) {
+            for (int allowed = 0; allowed < WF_COMPUTES + 2; allowed++) {
                 wf_dnn_conv c = cases[i];
 
                 c.pass = pass;
-                c.dtype = allowed == 3 ? WF_BF16 : WF_F32;
-                c.compute = allowed == 2   ? WF_COMPUTE_BF16
-                            : allowed == 1 ? WF_COMPUTE_TF32
-                                           : WF_COMPUTE_F32;
+                c.dtype = allowed == WF_COMPUTES       ? WF_BF16
+                          : allowed == WF_COMPUTES + 1 ? WF_F16
+                                                       : WF_F32;
+                c.compute = c.dtype == WF_F32 ? allowed : WF_COMPUTE_F32;
                 if (!is_chosen(&c))
-                    fail_msg("case %d, pass %d: no engine", (int)i, (int)pass);
+                    fail_msg("case %d, pass %d, %d: no engine", (int)i, (int)pass, allowed);
             }
 }
 
@@ -299,10 +299,11 @@ static void attention_is_recognised(void **state)
 
     (void)state;
     need_driver();
-    for (size_t i = 0; i < WF_COUNT(attentions); i++) {
-        wf_dnn_attention a = attentions[i];
+    for (size_t i = 0; i < 2 * WF_COUNT(attentions); i++) {
+        wf_dnn_attention a = attentions[i / 2];
         const wf_dnn_asked asked = wf_dnn_ask_attention(&a);
 
+        a.dtype = i % 2 ? WF_F16 : WF_BF16;
         assert_recognised(&asked, "attention", i);
         a.is_grad = 1;
         assert_recognised(&asked, "gradient of attention", i);

@@ -92,9 +92,10 @@ int host_lt_free(wf_cuda_lt *lt)
 
 int host_product_new(wf_cuda_product **out, int compute, int scale)
 {
-    bool is_f32 = (compute == WF_CUDA_COMPUTE_F32 || compute == WF_CUDA_COMPUTE_F32_OF_BF16 ||
-                   compute == WF_CUDA_COMPUTE_F32_OF_TF32) &&
-                  scale == WF_CUDA_F32;
+    bool is_f32 =
+        (compute == WF_CUDA_COMPUTE_F32 || compute == WF_CUDA_COMPUTE_F32_OF_F16 ||
+         compute == WF_CUDA_COMPUTE_F32_OF_BF16 || compute == WF_CUDA_COMPUTE_F32_OF_TF32) &&
+        scale == WF_CUDA_F32;
     int error = is_f32 || (compute == WF_CUDA_COMPUTE_F64 && scale == WF_CUDA_F64)
                     ? new_object(out, sizeof **out)
                     : INVALID;
@@ -347,11 +348,16 @@ static double tf32_of(double x)
 
 static double rounded(const wf_cuda_product *p, double x)
 {
-    if (p->compute == WF_CUDA_COMPUTE_F32_OF_TF32 && isfinite(x))
-        return tf32_of(x);
-    return p->compute == WF_CUDA_COMPUTE_F32_OF_BF16
-               ? (double)wf_bf16_to_f32_inline(wf_f32_to_bf16_inline((float)x))
-               : x;
+    switch (p->compute) {
+    case WF_CUDA_COMPUTE_F32_OF_TF32:
+        return isfinite(x) ? tf32_of(x) : x;
+    case WF_CUDA_COMPUTE_F32_OF_BF16:
+        return (double)wf_bf16_to_f32_inline(wf_f32_to_bf16_inline((float)x));
+    case WF_CUDA_COMPUTE_F32_OF_F16:
+        return (double)wf_f16_to_f32_inline(wf_f32_to_f16_inline((float)x));
+    default:
+        return x;
+    }
 }
 
 static void do_one(const host_multiplication *m, int32_t which, uint64_t row, uint64_t column)

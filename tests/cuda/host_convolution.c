@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/cuda/host_convolution.c - what plans of host_dnn.c compute: a convolution of any pass, and
  * a bias. */
-#include "common/tensor/half.h"
 #include "tests/cuda/host_descriptor.h"
 
 #include <stdint.h>
@@ -192,28 +191,12 @@ static double rounded(double value, unsigned dropped)
 
 static double get(const host_convolution *c, int part, int64_t i)
 {
-    switch (c->type) {
-    case WF_DNN_F32:
-        return (double)((const float *)c->at[part])[i];
-    case WF_DNN_BF16:
-        return (double)wf_bf16_to_f32_inline(((const uint16_t *)c->at[part])[i]);
-    default:
-        return ((const double *)c->at[part])[i];
-    }
+    return host_element(c->type, c->at[part], (size_t)i);
 }
 
 static void put(const host_convolution *c, int64_t i, double value)
 {
-    switch (c->type) {
-    case WF_DNN_F32:
-        ((float *)c->at[c->g.made])[i] = (float)value;
-        break;
-    case WF_DNN_BF16:
-        ((uint16_t *)c->at[c->g.made])[i] = wf_f32_to_bf16_inline((float)value);
-        break;
-    default:
-        ((double *)c->at[c->g.made])[i] = value;
-    }
+    host_element_put(c->type, c->at[c->g.made], (size_t)i, value);
 }
 
 static double factor(const host_convolution *c, int part, int64_t i)

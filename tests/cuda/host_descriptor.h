@@ -54,6 +54,12 @@ struct host_execution {
     void (*act)(const host_execution *e);
 };
 
+/* host_element.c: of WF_DNN_F16, WF_DNN_BF16, WF_DNN_F32, or eight bytes of WF_DNN_F64; the bytes
+ * of one, and element i of memory, to which a number is rounded. */
+size_t host_element_size(int type);
+double host_element(int type, const void *at, size_t i);
+void host_element_put(int type, void *at, size_t i, double value);
+
 /* host_convolution.c: that the extents of an operation fit each other; what a plan does with a pack
  * (NULL: there is no memory). */
 void host_dnn_check_convolution(const wf_cuda_descriptor *d);

@@ -439,8 +439,8 @@ static void check_tensor(const wf_cuda_descriptor *d)
 
     need(dims->n == strides->n, "other numbers of strides than of extents");
     need(aligned > 0 && (aligned & (aligned - 1)) == 0, "an alignment that is no power of two");
-    need(type == WF_DNN_F32 || type == WF_DNN_F64 || type == WF_DNN_BF16 || type == WF_DNN_I32 ||
-             type == WF_DNN_BOOL,
+    need(type == WF_DNN_F32 || type == WF_DNN_F64 || type == WF_DNN_F16 || type == WF_DNN_BF16 ||
+             type == WF_DNN_I32 || type == WF_DNN_BOOL,
          "a type that weft does not use");
     for (int64_t i = 0; i < dims->n; i++)
         need(dims->of.ints[i] > 0 && strides->of.ints[i] > 0, "a tensor without elements");
@@ -584,8 +584,7 @@ double host_execution_ms(const wf_cuda_descriptor *plan)
 void *host_dnn_memory(const wf_cuda_descriptor *pack, const wf_cuda_descriptor *tensor, size_t n)
 {
     const host_dnn_value *ids = host_dnn_find(pack, WF_DNN_PACK_IDS);
-    const int type = host_dnn_number(tensor, WF_DNN_TENSOR_TYPE);
-    const size_t size = type == WF_DNN_BF16 ? 2 : type == WF_DNN_F32 ? 4 : 8;
+    const size_t size = host_element_size(host_dnn_number(tensor, WF_DNN_TENSOR_TYPE));
     void *at = NULL;
 
     need(!host_dnn_find(tensor, WF_DNN_TENSOR_VIRTUAL), "a value that nothing makes");

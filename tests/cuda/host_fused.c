@@ -2,7 +2,6 @@
 /* tests/cuda/host_fused.c - what plans of host_dnn.c compute whose graphs hold products, reductions
  * and what stands between them: one operation behind the other, in double, and each result rounded
  * to its type. */
-#include "common/tensor/half.h"
 #include "tests/cuda/host_descriptor.h"
 
 #include <math.h>
@@ -46,17 +45,25 @@ static const int64_t *dims_of(const wf_cuda_descriptor *d, int attribute)
     return host_dnn_ints(t, WF_DNN_TENSOR_DIMS);
 }
 
+static bool is_narrow(int type)
+{
+    return type == WF_DNN_BF16 || type == WF_DNN_F16;
+}
+
 static void check_product(const wf_cuda_descriptor *d)
 {
     const int64_t *a = dims_of(d, WF_DNN_PRODUCT_A), *b = dims_of(d, WF_DNN_PRODUCT_B),
                   *c = dims_of(d, WF_DNN_PRODUCT_C);
+    const int type = host_dnn_number(host_dnn_of(d, WF_DNN_PRODUCT_B), WF_DNN_TENSOR_TYPE);
+    int type_of_a;
 
     need(host_dnn_of(d, WF_DNN_PRODUCT_HOW)->kind == WF_DNN_PRODUCT, "no product");
     need(a[0] == b[0] && a[0] == c[0] && a[1] == b[1] && a[1] == c[1] && a[2] == c[2] &&
              a[3] == b[2] && b[3] == c[3],
          "factors that do not fit each other");
-    need(host_dnn_number(host_dnn_of(d, WF_DNN_PRODUCT_B), WF_DNN_TENSOR_TYPE) == WF_DNN_BF16,
-         "a factor that is not of 16 bits");
+    need(is_narrow(type), "a factor that is not of 16 bits");
+    type_of_a = host_dnn_number(host_dnn_of(d, WF_DNN_PRODUCT_A), WF_DNN_TENSOR_TYPE);
+    need(type_of_a == type || type_of_a == WF_DNN_F32, "factors of two narrow types");
 }
 
 void host_dnn_check_fused(const wf_cuda_descriptor *d)
@@ -115,7 +122,7 @@ static int tensor_of(fused *f, const wf_cuda_descriptor *d, int attribute,
         memcpy(&t.scalar, host_dnn_memory(pack, from, 1), sizeof t.scalar);
     } else if (!host_dnn_find(from, WF_DNN_TENSOR_VIRTUAL)) {
         t.at = host_dnn_memory(pack, from, span(&t));
-        need(t.type == WF_DNN_F32 || t.type == WF_DNN_BF16, "a stored value of another type");
+        need(t.type == WF_DNN_F32 || is_narrow(t.type), "a stored value of another type");
     }
     f->tensors[f->n_tensors] = t;
     return f->n_tensors++;
@@ -162,10 +169,10 @@ static operation operation_of(fused *f, const wf_cuda_descriptor *d, const wf_cu
 
 static double rounded(int type, double value)
 {
-    if (type == WF_DNN_F32)
-        return (double)(float)value;
-    return type == WF_DNN_BF16 ? (double)wf_bf16_to_f32_inline(wf_f32_to_bf16_inline((float)value))
-                               : value;
+    double at;
+
+    host_element_put(type, &at, 0, value);
+    return host_element(type, &at, 0);
 }
 
 /* Where an element lies; along an axis of one element it is that for all. */
@@ -279,9 +286,7 @@ static void load(const tensor *t, double values[])
         if (t->is_scalar)
             values[i] = (double)t->scalar;
         else
-            values[i] = t->type == WF_DNN_F32
-                            ? (double)((const float *)t->at)[i]
-                            : (double)wf_bf16_to_f32_inline(((const uint16_t *)t->at)[i]);
+            values[i] = host_element(t->type, t->at, i);
 }
 
 static void store(const tensor *t, const double values[])
@@ -289,10 +294,7 @@ static void store(const tensor *t, const double values[])
     const size_t n = span(t);
 
     for (size_t i = 0; i < n; i++)
-        if (t->type == WF_DNN_F32)
-            ((float *)t->at)[i] = (float)values[i];
-        else
-            ((uint16_t *)t->at)[i] = wf_f32_to_bf16_inline((float)values[i]);
+        host_element_put(t->type, t->at, i, values[i]);
 }
 
 static void compute(const host_execution *e)

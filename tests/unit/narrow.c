@@ -90,14 +90,19 @@ static float kept(wf_dtype dtype, float x)
     return dtype == WF_BF16 ? wf_bf16_to_f32(wf_f32_to_bf16(x)) : wf_f16_to_f32(wf_f32_to_f16(x));
 }
 
+static bool is_kept(wf_dtype type)
+{
+    return type != WF_NONE && wf_kernels_keep_narrow(test_device(), type);
+}
+
 /* Squares that need more digits than either type has, so that it shows where they are kept: on
- * devices that keep them so. Others compute all of it in float32. */
-static void check_numbers(const char *dtype)
+ * devices that keep what the plan computes in. All else is float32. */
+static void check_numbers(const char *dtype, wf_compute compute)
 {
     wf_graph *g = squares(dtype);
     float x[ROWS * INNER], w[INNER * COLUMNS];
-    wf_plan_options o = {.device = test_device()};
-    bool rounded = false, keeps = wf_kernels_keep_narrow(test_device(), WF_BF16);
+    wf_plan_options o = {.device = test_device(), .compute = compute};
+    bool rounded = false, keeps = is_kept(wf_compute_kept(compute));
     wf_plan *p = NULL;
     wf_err err;
 
@@ -105,8 +110,6 @@ static void check_numbers(const char *dtype)
         x[i] = (float)(61 + i);
     for (int i = 0; i < INNER * COLUMNS; i++)
         w[i] = (float)(i % 4 - 1);
-    /* A plan that rounds no factors keeps nothing narrow, nor one for a device without kernels. */
-    o.compute = keeps ? WF_COMPUTE_BF16 : WF_COMPUTE_F32;
     assert_ok(wf_plan_new(g, &o, &p, &err), err);
     wf_plan_bind_input(p, 0, x);
     wf_plan_bind_input(p, 1, w);
@@ -126,21 +129,20 @@ static void check_numbers(const char *dtype)
         }
     assert_int_equal(rounded, keeps);
     wf_plan_free(&p);
-    o.compute = WF_COMPUTE_BF16;
-    assert_ok(wf_plan_new(g, &o, &p, &err), err);
-    wf_plan_free(&p);
     wf_graph_free(&g);
 }
 
 static void values_between_nodes_are_rounded_to_the_type_if_the_device_keeps_it(void **state)
 {
     (void)state;
-    check_numbers("bfloat16");
-    check_numbers("float16");
+    for (int compute = WF_COMPUTE_F32; compute < WF_COMPUTE_TF32; compute++) {
+        check_numbers("bfloat16", (wf_compute)compute);
+        check_numbers("float16", (wf_compute)compute);
+    }
 }
 
 /* x x in `dtype`, and what a plan has of memory for it. */
-static wf_plan_usage memory_of_large_squares(wf_compute compute)
+static wf_plan_usage memory_of_large_squares(const char *dtype, wf_compute compute)
 {
     wf_graph *g = new_graph();
     wf_value *x = input(g, "x", DIMS(LARGE, LARGE));
@@ -150,10 +152,10 @@ static wf_plan_usage memory_of_large_squares(wf_compute compute)
     wf_plan *p = NULL;
     wf_err err;
 
-    make_narrow(g, square, "bfloat16", 1);
+    make_narrow(g, square, dtype, 1);
     assert_ok(wf_infer_node(g, square, &err), err);
     sum = add_node(g, "MatMul", 2, (wf_value *[]){x, x});
-    make_narrow(g, sum, "bfloat16", 0);
+    make_narrow(g, sum, dtype, 0);
     wf_node_set_in(sum, 0, square->out[0]);
     assert_ok(wf_infer(g, &err), err);
     assert_ok(wf_graph_add_output(g, sum->out[0], &err), err);
@@ -166,15 +168,18 @@ static wf_plan_usage memory_of_large_squares(wf_compute compute)
 
 static void a_narrow_value_takes_half_the_memory_where_it_is_kept_as_on_every_gpu(void **state)
 {
-    const wf_device *device = test_device();
-    size_t saved;
+    static const char *const types[] = {"bfloat16", "float16"};
 
     (void)state;
-    if (strncmp(device->name, "cuda", 4) == 0)
-        assert_true(wf_kernels_keep_narrow(device, WF_BF16));
-    saved = memory_of_large_squares(WF_COMPUTE_F32).tensors_bytes -
-            memory_of_large_squares(WF_COMPUTE_BF16).tensors_bytes;
-    assert_int_equal(saved, wf_kernels_keep_narrow(device, WF_BF16) ? LARGE * LARGE * 2 : 0);
+    for (size_t i = 0; i < WF_COUNT(types); i++) {
+        const bool keeps = is_kept(wf_dtype_of(types[i]));
+        size_t saved = memory_of_large_squares(types[i], WF_COMPUTE_F32).tensors_bytes -
+                       memory_of_large_squares(types[i], wf_compute_of(types[i])).tensors_bytes;
+
+        if (strncmp(test_device()->name, "cuda", 4) == 0)
+            assert_true(keeps);
+        assert_int_equal(saved, keeps ? LARGE * LARGE * 2 : 0);
+    }
 }
 
 static void an_operation_without_a_kernel_of_float32_has_no_narrow_one(void **state)
@@ -185,7 +190,7 @@ static void an_operation_without_a_kernel_of_float32_has_no_narrow_one(void **st
     wf_err err;
 
     (void)state;
-    if (wf_kernels_keep_narrow(test_device(), WF_BF16)) {
+    if (is_kept(WF_BF16)) {
         assert_ok(wf_kernel_find(n, test_device(), &k, &err), err);
         assert_null(k->op);
     }

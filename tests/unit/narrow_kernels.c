@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/unit/narrow_kernels.c - a device's kernels that take bfloat16 as it is, against its own of
- * float32: the same bits come out of operands that are exact in bfloat16, but for the rounding of
- * results. On GPUs a convolution rounds its results once more, in cuDNN, and norms are computed by
- * other kernels than cuDNN's: these may be off by a bit of bfloat16, and on a real GPU all may,
- * whose libraries add in other orders. And in random shapes, against the cpu's of float32. */
+/* tests/unit/narrow_kernels.c - a device's kernels that take a narrow type as it is, against its
+ * own of float32, for each type that it keeps: the same bits come out of operands that are exact in
+ * the type, but for the rounding of results. On GPUs a convolution rounds its results once more, in
+ * cuDNN, and norms are computed by other kernels than cuDNN's: these may be off by a bit of the
+ * type, and on a real GPU all may, whose libraries add in other orders. And in random shapes,
+ * against the cpu's of float32. */
 #include "common/base/rng.h"
 #include "common/exec/exec.h"
 #include "common/graph/narrow.h"
@@ -21,7 +22,7 @@ enum { PORTS = 5, F32 = 0 };
 /* One node; rank 0 ends its operands. */
 typedef struct example {
     const char *op;
-    uint32_t narrow_in, narrow_out; /* bit i: in bfloat16 */
+    uint32_t narrow_in, narrow_out; /* bit i: in the narrow type */
     uint32_t n_out;
     struct {
         uint32_t rank;
@@ -30,7 +31,26 @@ typedef struct example {
     } in[PORTS];
     wf_attr attrs[4];
     uint32_t n_attrs;
+    float scale; /* of operands; 0: of 1 */
 } example;
+
+static const wf_dtype types[] = {WF_BF16, WF_F16};
+
+static uint16_t narrowed(wf_dtype type, float x)
+{
+    return type == WF_BF16 ? wf_f32_to_bf16(x) : wf_f32_to_f16(x);
+}
+
+static float widened(wf_dtype type, uint16_t h)
+{
+    return type == WF_BF16 ? wf_bf16_to_f32(h) : wf_f16_to_f32(h);
+}
+
+/* One bit of a number of size 1: they have 8 and 11. */
+static float one_bit(wf_dtype type)
+{
+    return type == WF_BF16 ? 0x1p-7f : 0x1p-10f;
+}
 
 #define IN(...)                                                                                    \
     {                                                                                              \
@@ -53,7 +73,8 @@ static wf_value *axes(wf_graph *g, uint32_t n, const int64_t values[])
     return v;
 }
 
-static wf_graph *graph_of(const example *x, bool is_narrow)
+/* narrow: WF_NONE for float32. */
+static wf_graph *graph_of(const example *x, wf_dtype narrow)
 {
     wf_graph *g = new_graph();
     wf_emit e = wf_emit_begin(g, "node", NULL);
@@ -73,10 +94,10 @@ static wf_graph *graph_of(const example *x, bool is_narrow)
     assert_non_null(node);
     assert_ok(wf_emit_end(&e), err);
     for (uint32_t i = 0; i < n; i++)
-        if (is_narrow && (x->narrow_in >> i & 1))
-            in[i]->dtype = WF_BF16;
-    if (is_narrow) {
-        assert_ok(wf_node_set_string(g, node, WF_NARROW, "bfloat16", &err), err);
+        if (narrow != WF_NONE && (x->narrow_in >> i & 1))
+            in[i]->dtype = narrow;
+    if (narrow != WF_NONE) {
+        assert_ok(wf_node_set_string(g, node, WF_NARROW, wf_dtype_name(narrow), &err), err);
         assert_ok(wf_node_set_int(g, node, WF_NARROW_OUT, x->narrow_out, &err), err);
     }
     assert_ok(wf_infer(g, &err), err);
@@ -85,21 +106,24 @@ static wf_graph *graph_of(const example *x, bool is_narrow)
     return g;
 }
 
-/* Numbers that bfloat16 says exactly, some of them 0. */
-static float number(uint64_t seed, uint64_t i)
+/* Numbers that the type says exactly, some of them 0; as its bits. */
+static uint16_t number(const example *x, wf_dtype type, uint64_t seed, uint64_t i)
 {
-    float x = 2 * wf_rng_f32((wf_rng_key){seed, 7}, i) - 1;
+    float z = 2 * wf_rng_f32((wf_rng_key){seed, 7}, i) - 1;
 
-    return wf_bf16_to_f32(wf_f32_to_bf16(wf_rng_below((wf_rng_key){seed, 8}, i, 9) ? x : 0));
+    z *= x->scale == 0 ? 1 : x->scale;
+    return narrowed(type, wf_rng_below((wf_rng_key){seed, 8}, i, 9) ? z : 0);
 }
 
-/* rounds: products may round their factors. */
-static wf_plan *plan_on(const wf_device *device, bool rounds, const example *x, bool is_narrow,
-                        wf_pool *pool, void *fed[])
+/* Over numbers of `type`, of which some are kept narrow if is_narrow. rounds: products may round
+ * their factors to it. */
+static wf_plan *plan_on(const wf_device *device, bool rounds, const example *x, wf_dtype type,
+                        bool is_narrow, wf_pool *pool, void *fed[])
 {
-    wf_graph *g = graph_of(x, is_narrow);
-    wf_plan_options o = {
-        .pool = pool, .device = device, .compute = rounds ? WF_COMPUTE_BF16 : WF_COMPUTE_F32};
+    wf_graph *g = graph_of(x, is_narrow ? type : WF_NONE);
+    wf_plan_options o = {.pool = pool,
+                         .device = device,
+                         .compute = rounds ? wf_compute_of(wf_dtype_name(type)) : WF_COMPUTE_F32};
     wf_plan *p = NULL;
     wf_err err;
 
@@ -110,10 +134,10 @@ static wf_plan *plan_on(const wf_device *device, bool rounds, const example *x, 
         fed[i] = malloc(port->bytes + 1);
         assert_non_null(fed[i]);
         for (int64_t k = 0; k < port->elems; k++)
-            if (port->dtype == WF_BF16)
-                ((uint16_t *)fed[i])[k] = wf_f32_to_bf16(number(i, (uint64_t)k));
+            if (port->dtype == type)
+                ((uint16_t *)fed[i])[k] = number(x, type, i, (uint64_t)k);
             else
-                ((float *)fed[i])[k] = number(i, (uint64_t)k);
+                ((float *)fed[i])[k] = widened(type, number(x, type, i, (uint64_t)k));
         wf_plan_bind_input(p, i, fed[i]);
     }
     assert_ok(wf_plan_run(p, &(wf_step_key){0}, NULL, NULL, &err), err);
@@ -121,9 +145,9 @@ static wf_plan *plan_on(const wf_device *device, bool rounds, const example *x, 
     return p;
 }
 
-static wf_plan *plan_of(const example *x, bool is_narrow, wf_pool *pool, void *fed[])
+static wf_plan *plan_of(const example *x, wf_dtype type, bool is_narrow, wf_pool *pool, void *fed[])
 {
-    return plan_on(test_device(), true, x, is_narrow, pool, fed);
+    return plan_on(test_device(), true, x, type, is_narrow, pool, fed);
 }
 
 static void drop(wf_plan **p, void *fed[])
@@ -142,44 +166,48 @@ static bool is_loose(const example *x)
            (!d->is_host && (strncmp(x->op, "Conv", 4) == 0 || strncmp(x->op, "BatchNorm", 9) == 0));
 }
 
-/* Within one bit of bfloat16, which has 8, of a result of some size. */
-static bool are_near(float got, float want)
+/* Within one bit of the type, of a result of some size; beyond its range both are infinite. */
+static bool are_near(wf_dtype type, float got, float want)
 {
-    return got == want || (isnan(got) && isnan(want)) || /* also of quotients by 0 */
-           fabsf(got - want) <= 0x1p-7f * (fabsf(want) + 1);
+    if (got == want || got == widened(type, narrowed(type, want)) || (isnan(got) && isnan(want)))
+        return true; /* also of quotients by 0 */
+    return isfinite(want) && fabsf(got - want) <= one_bit(type) * (fabsf(want) + 1);
 }
 
-static bool is_right(const example *x, wf_dtype dtype, const void *got, int64_t k, float want)
+static float element(wf_dtype dtype, const void *of, int64_t k)
+{
+    return dtype == WF_F32 ? ((const float *)of)[k] : widened(dtype, ((const uint16_t *)of)[k]);
+}
+
+static bool is_right(const example *x, wf_dtype type, wf_dtype dtype, const void *got, int64_t k,
+                     float want)
 {
     if (is_loose(x))
-        return are_near(dtype == WF_BF16 ? wf_bf16_to_f32(((const uint16_t *)got)[k])
-                                         : ((const float *)got)[k],
-                        want);
-    return dtype == WF_BF16 ? ((const uint16_t *)got)[k] == wf_f32_to_bf16(want)
-                            : memcmp((const float *)got + k, &want, sizeof want) == 0;
+        return are_near(type, element(dtype, got, k), want);
+    return dtype == type ? ((const uint16_t *)got)[k] == narrowed(type, want)
+                         : memcmp((const float *)got + k, &want, sizeof want) == 0;
 }
 
-static void compare(const example *x, wf_plan *narrow, wf_plan *wide)
+static void compare(const example *x, wf_dtype type, wf_plan *narrow, wf_plan *wide)
 {
     for (uint32_t i = 0; i < x->n_out; i++) {
         const wf_port *port = wf_plan_output(narrow, i);
         const void *got = wf_plan_output_data(narrow, i);
         const float *want = wf_plan_output_data(wide, i);
 
-        assert_int_equal(port->dtype, x->narrow_out >> i & 1 ? WF_BF16 : WF_F32);
+        assert_int_equal(port->dtype, x->narrow_out >> i & 1 ? type : WF_F32);
         for (int64_t k = 0; k < port->elems; k++)
-            if (!is_right(x, port->dtype, got, k, want[k]))
-                fail_msg("%s, in %x: element %ld of output %u", x->op, x->narrow_in, (long)k, i);
+            if (!is_right(x, type, port->dtype, got, k, want[k]))
+                fail_msg("%s in %s, in %x: element %ld of output %u", x->op, wf_dtype_name(type),
+                         x->narrow_in, (long)k, i);
     }
 }
 
 /* In both forms, and with each operand wide as well. */
-static void check(example x)
+static void check_in(wf_dtype type, example x)
 {
     uint32_t in = x.narrow_in, out = x.narrow_out;
 
-    if (!wf_kernels_keep_narrow(test_device(), WF_BF16))
-        skip_file();
     for (uint32_t threads = 1; threads <= 2; threads++)
         for (uint32_t some = 0; some < 1u << PORTS; some++) {
             void *fed[2][PORTS];
@@ -192,13 +220,27 @@ static void check(example x)
             x.narrow_in = some;
             x.narrow_out = some == in || threads == 1 ? out : 0;
             assert_ok(wf_pool_new(threads, &pool, &err), err);
-            narrow = plan_of(&x, true, pool, fed[0]);
-            wide = plan_of(&x, false, pool, fed[1]);
-            compare(&x, narrow, wide);
+            narrow = plan_of(&x, type, true, pool, fed[0]);
+            wide = plan_of(&x, type, false, pool, fed[1]);
+            compare(&x, type, narrow, wide);
             drop(&narrow, fed[0]);
             drop(&wide, fed[1]);
             wf_pool_free(&pool);
         }
+}
+
+/* In each type that the device keeps. */
+static void check(example x)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < WF_COUNT(types); i++)
+        if (wf_kernels_keep_narrow(test_device(), types[i])) {
+            check_in(types[i], x);
+            any = true;
+        }
+    if (!any)
+        skip_file();
 }
 
 static wf_attr ints2(const char *name, int64_t a, int64_t b)
@@ -323,6 +365,31 @@ static void elementwise(void **state)
         (example){"Chain", 7, 1, 1, {IN(5, 1700), IN(1, 1700), IN(1, 1)}, {chain[0], chain[1]}, 2});
 }
 
+/* Of float16 numbers above 65504 are infinite, and those below 2^-14 have fewer digits. */
+static void numbers_of_all_sizes(void **state)
+{
+    static const float scales[] = {512, 0x1p-7f, 0x1p-13f};
+    const char *steps[] = {"Mul", "Add"};
+    const wf_attr chain[] = {{.name = "steps", .kind = WF_ATTR_STRINGS, .n = 2, .strings = steps},
+                             wf_attr_ints("args", 4, (int64_t[]){0, 1, 2, 0})};
+
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(scales); i++) {
+        check((example){"Mul", 3, 1, 1, {IN(3, 700), IN(3, 700)}, .scale = scales[i]});
+        check((example){"Add", 3, 1, 1, {IN(3, 700), IN(3, 700)}, .scale = scales[i]});
+        check((example){"Chain",
+                        3,
+                        1,
+                        1,
+                        {IN(3, 700), IN(3, 700)},
+                        {chain[0], chain[1]},
+                        2,
+                        .scale = scales[i]});
+        check((example){"MatMul", 3, 1, 1, {IN(20, 60), IN(60, 30)}, .scale = scales[i]});
+        check((example){"Conv", 3, 1, 1, {IN(2, 3, 9, 9), IN(4, 3, 3, 3)}, .scale = scales[i]});
+    }
+}
+
 static void norms_and_sums(void **state)
 {
     (void)state;
@@ -433,7 +500,7 @@ static example any(uint64_t seed, int which)
 }
 
 /* Of float32 on the cpu; of some results the largest says what near is, since they are sums. */
-static void compare_with_the_cpu(const example *x, wf_plan *narrow, wf_plan *wide)
+static void compare_with_the_cpu(const example *x, wf_dtype type, wf_plan *narrow, wf_plan *wide)
 {
     for (uint32_t i = 0; i < x->n_out; i++) {
         const wf_port *port = wf_plan_output(narrow, i);
@@ -444,21 +511,18 @@ static void compare_with_the_cpu(const example *x, wf_plan *narrow, wf_plan *wid
         for (int64_t k = 0; k < port->elems; k++)
             largest = fmaxf(largest, fabsf(want[k]));
         for (int64_t k = 0; k < port->elems; k++) {
-            float is = port->dtype == WF_BF16 ? wf_bf16_to_f32(((const uint16_t *)got)[k])
-                                              : ((const float *)got)[k];
+            float is = element(port->dtype, got, k);
 
-            if (!(fabsf(is - want[k]) <= 0x1p-7f * largest))
-                fail_msg("%s, in %x, out %x: element %ld of output %u is %g, not %g", x->op,
-                         x->narrow_in, x->narrow_out, (long)k, i, (double)is, (double)want[k]);
+            if (!(fabsf(is - want[k]) <= one_bit(type) * largest))
+                fail_msg("%s in %s, in %x, out %x: element %ld of output %u is %g, not %g", x->op,
+                         wf_dtype_name(type), x->narrow_in, x->narrow_out, (long)k, i, (double)is,
+                         (double)want[k]);
         }
     }
 }
 
-static void random_shapes_are_near_what_the_cpu_computes(void **state)
+static void random_shapes_in(wf_dtype type)
 {
-    (void)state;
-    if (!wf_kernels_keep_narrow(test_device(), WF_BF16))
-        skip_file();
     for (uint64_t seed = 0; seed < RANDOM_SHAPES; seed++)
         for (int which = 0; which < 13; which++) {
             example x = any(seed, which);
@@ -467,12 +531,26 @@ static void random_shapes_are_near_what_the_cpu_computes(void **state)
 
             x.narrow_in &= (uint32_t)extent(seed, 7, 0, 15);
             x.narrow_out &= (uint32_t)extent(seed, 8, 0, 7);
-            narrow = plan_of(&x, true, NULL, fed[0]);
-            wide = plan_on(&wf_cpu, false, &x, false, NULL, fed[1]);
-            compare_with_the_cpu(&x, narrow, wide);
+            narrow = plan_of(&x, type, true, NULL, fed[0]);
+            wide = plan_on(&wf_cpu, false, &x, type, false, NULL, fed[1]);
+            compare_with_the_cpu(&x, type, narrow, wide);
             drop(&narrow, fed[0]);
             drop(&wide, fed[1]);
         }
+}
+
+static void random_shapes_are_near_what_the_cpu_computes(void **state)
+{
+    bool any = false;
+
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(types); i++)
+        if (wf_kernels_keep_narrow(test_device(), types[i])) {
+            random_shapes_in(types[i]);
+            any = true;
+        }
+    if (!any)
+        skip_file();
 }
 
 int main(void)
@@ -483,6 +561,7 @@ int main(void)
         cmocka_unit_test(convolutions),
         cmocka_unit_test(attention),
         cmocka_unit_test(elementwise),
+        cmocka_unit_test(numbers_of_all_sizes),
         cmocka_unit_test(norms_and_sums),
         cmocka_unit_test(poolings),
         cmocka_unit_test(losses),

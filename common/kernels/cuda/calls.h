@@ -74,7 +74,8 @@ enum {
     WF_CUDA_BF16 = 14,
     WF_CUDA_COMPUTE_F32 = 68,
     WF_CUDA_COMPUTE_F64 = 70,
-    WF_CUDA_COMPUTE_F32_OF_BF16 = 75, /* in f32, of factors that may be rounded to bfloat16 */
+    WF_CUDA_COMPUTE_F32_OF_F16 = 74,  /* in f32, of factors that may be rounded to float16 */
+    WF_CUDA_COMPUTE_F32_OF_BF16 = 75, /* or to bfloat16 */
     WF_CUDA_COMPUTE_F32_OF_TF32 = 77, /* or to TF32 */
     /* attributes of a product, and their values */
     WF_CUDA_TRANSPOSE_A = 3,

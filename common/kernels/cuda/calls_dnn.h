@@ -154,6 +154,7 @@ enum {
 enum {
     WF_DNN_F32 = 0,
     WF_DNN_F64 = 1,
+    WF_DNN_F16 = 2,
     WF_DNN_I32 = 4,
     WF_DNN_BF16 = 9,
     WF_DNN_BOOL = 11,

@@ -33,7 +33,7 @@ static const char *const names[WF_CHAIN_CODES] = {[WF_CHAIN_ABS] = "abs",
 /* The element of a narrow type in steps.h; NULL: it has none. */
 static const char *narrow_name(wf_dtype dtype)
 {
-    return dtype == WF_BF16 ? "wf_chain_bf16" : NULL;
+    return dtype == WF_BF16 ? "wf_chain_bf16" : dtype == WF_F16 ? "wf_chain_f16" : NULL;
 }
 
 typedef struct text {

@@ -19,8 +19,8 @@ typedef struct wf_cuda_chain_way {
     bool wide;  /* indices have 64 bits */
 } wf_cuda_chain_way;
 
-/* The types of a chain: all F32 or all F64, or F32 and bfloat16, in any mixture; computed in F32.
- */
+/* The types of a chain: all F32 or all F64, or F32, bfloat16 and float16, in any mixture; computed
+ * in F32. */
 typedef struct wf_cuda_chain_types {
     wf_dtype in[WF_CHAIN_INPUTS], out;
 } wf_cuda_chain_types;

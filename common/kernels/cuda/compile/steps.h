@@ -25,8 +25,12 @@ template <class T> struct alignas(sizeof(T) < 4 ? 4 * sizeof(T) : 16) wf_chain_f
     T v[4];
 };
 
-/* An element of bfloat16 in memory, whose bits are those of common/tensor/half.h. */
+/* Elements of bfloat16 and of float16 in memory. Their bits are those of common/tensor/half.h. */
 struct wf_chain_bf16 {
+    unsigned short bits;
+};
+
+struct wf_chain_f16 {
     unsigned short bits;
 };
 
@@ -44,6 +48,34 @@ WF_CODE wf_chain_bf16 wf_chain_rounded(float x, wf_chain_bf16 like)
     if ((u & 0x7FFFFFFFu) > 0x7F800000u) /* NaN stays one, and stays quiet */
         return {(unsigned short)(u >> 16 | 0x40u)};
     return {(unsigned short)((u + 0x7FFFu + (u >> 16 & 1u)) >> 16)};
+}
+
+WF_CODE float wf_chain_wide(wf_chain_f16 x)
+{
+    unsigned sign = (unsigned)(x.bits & 0x8000u) << 16, exponent = x.bits >> 10 & 0x1Fu;
+    unsigned fraction = x.bits & 0x3FFu;
+
+    if (exponent == 0x1Fu)
+        return __uint_as_float(sign | 0x7F800000u | fraction << 13);
+    if (exponent == 0) /* zero, or a subnormal of value fraction * 2^-24 */
+        return __uint_as_float(sign | __float_as_uint((float)fraction * 5.9604644775390625e-8f));
+    return __uint_as_float(sign | (exponent + 112) << 23 | fraction << 13);
+}
+
+WF_CODE wf_chain_f16 wf_chain_rounded(float x, wf_chain_f16 like)
+{
+    unsigned u = __float_as_uint(x), sign = u >> 16 & 0x8000u, magnitude = u & 0x7FFFFFFFu;
+
+    (void)like;
+    if (magnitude > 0x7F800000u) /* NaN stays one, and stays quiet */
+        return {(unsigned short)(sign | 0x7E00u)};
+    if (magnitude >= 0x477FF000u) /* at least 65520 rounds to infinity */
+        return {(unsigned short)(sign | 0x7C00u)};
+    if (magnitude < 0x38800000u) /* below 2^-14: let the addition align and round the fraction */
+        return {(unsigned short)(sign | (__float_as_uint(__uint_as_float(magnitude) + 0.5f) -
+                                         __float_as_uint(0.5f)))};
+    magnitude += 0xFFFu + (magnitude >> 13 & 1u);
+    return {(unsigned short)(sign | (magnitude - (112u << 23)) >> 13)};
 }
 
 WF_CODE float wf_step_add(float x, float y)

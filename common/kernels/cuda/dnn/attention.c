@@ -15,6 +15,7 @@ _Static_assert((int)WF_DNN_ATT_TENSORS <= (int)WF_DNN_MOST_TENSORS &&
 typedef struct builder {
     wf_dnn_builder base;
     const wf_dnn_attention *a;
+    int32_t type; /* of the tensors that are narrow */
     wf_cuda_descriptor *operations[MOST_OPERATIONS];
     int64_t n;
 } builder;
@@ -161,7 +162,7 @@ static wf_cuda_descriptor *view(builder *b, wf_cuda_descriptor *x, wf_cuda_descr
 /* The scores transposed, as a factor. */
 static wf_cuda_descriptor *turned_scores(builder *b, wf_cuda_descriptor *of)
 {
-    return view(b, of, inner(b, WF_DNN_BF16, b->a->t, b->a->s, true));
+    return view(b, of, inner(b, b->type, b->a->t, b->a->s, true));
 }
 
 /* ---- graphs ---- */
@@ -194,10 +195,10 @@ static wf_cuda_descriptor *masked_scores(builder *b, wf_cuda_descriptor *q, wf_c
 static void forward(builder *b)
 {
     const wf_dnn_attention *a = b->a;
-    wf_cuda_descriptor *q = tensor(b, WF_DNN_ATT_Q, WF_DNN_BF16, a->t, a->d, false);
-    wf_cuda_descriptor *k = tensor(b, WF_DNN_ATT_K, WF_DNN_BF16, a->s, a->d, true);
-    wf_cuda_descriptor *v = tensor(b, WF_DNN_ATT_V, WF_DNN_BF16, a->s, a->e, false);
-    wf_cuda_descriptor *y = tensor(b, WF_DNN_ATT_Y, WF_DNN_BF16, a->t, a->e, false);
+    wf_cuda_descriptor *q = tensor(b, WF_DNN_ATT_Q, b->type, a->t, a->d, false);
+    wf_cuda_descriptor *k = tensor(b, WF_DNN_ATT_K, b->type, a->s, a->d, true);
+    wf_cuda_descriptor *v = tensor(b, WF_DNN_ATT_V, b->type, a->s, a->e, false);
+    wf_cuda_descriptor *y = tensor(b, WF_DNN_ATT_Y, b->type, a->t, a->e, false);
     wf_cuda_descriptor *stats = tensor(b, WF_DNN_ATT_STATS, WF_DNN_F32, a->t, 1, false);
     wf_cuda_descriptor *scale = wf_dnn_scalar(&b->base, RANK, (float)a->scale);
     wf_cuda_descriptor *x = masked_scores(b, q, k, scale, WF_DNN_ATT_MASK), *most, *sum, *log;
@@ -210,7 +211,7 @@ static void forward(builder *b)
     sum = reduce(b, WF_DNN_SUM_OF, x);
     log = each(b, WF_DNN_LOG, sum, NULL, of_rows(b));
     each(b, WF_DNN_ADD, most, log, stats);
-    x = each(b, WF_DNN_DIV, x, sum, scores(b, WF_DNN_BF16));
+    x = each(b, WF_DNN_DIV, x, sum, scores(b, b->type));
     product(b, x, v, y);
 }
 
@@ -220,11 +221,11 @@ static void forward(builder *b)
 static void backward(builder *b)
 {
     const wf_dnn_attention *a = b->a;
-    wf_cuda_descriptor *q = tensor(b, WF_DNN_ATT_Q, WF_DNN_BF16, a->t, a->d, false);
-    wf_cuda_descriptor *k = tensor(b, WF_DNN_ATT_K, WF_DNN_BF16, a->s, a->d, true);
-    wf_cuda_descriptor *v = tensor(b, WF_DNN_ATT_V, WF_DNN_BF16, a->s, a->e, true);
-    wf_cuda_descriptor *y = tensor(b, WF_DNN_ATT_Y, WF_DNN_BF16, a->t, a->e, false);
-    wf_cuda_descriptor *dy = tensor(b, WF_DNN_ATT_DY, WF_DNN_BF16, a->t, a->e, false);
+    wf_cuda_descriptor *q = tensor(b, WF_DNN_ATT_Q, b->type, a->t, a->d, false);
+    wf_cuda_descriptor *k = tensor(b, WF_DNN_ATT_K, b->type, a->s, a->d, true);
+    wf_cuda_descriptor *v = tensor(b, WF_DNN_ATT_V, b->type, a->s, a->e, true);
+    wf_cuda_descriptor *y = tensor(b, WF_DNN_ATT_Y, b->type, a->t, a->e, false);
+    wf_cuda_descriptor *dy = tensor(b, WF_DNN_ATT_DY, b->type, a->t, a->e, false);
     wf_cuda_descriptor *stats = tensor(b, WF_DNN_ATT_STATS, WF_DNN_F32, a->t, 1, false);
     wf_cuda_descriptor *room = tensor(b, WF_DNN_ATT_ROOM, WF_DNN_F32, a->t, 1, false);
     wf_cuda_descriptor *scale = wf_dnn_scalar(&b->base, RANK, (float)a->scale);
@@ -238,23 +239,25 @@ static void backward(builder *b)
     if (a->causal)
         x = hide_later(b, x);
     p = each(b, WF_DNN_EXP, x, NULL, scores(b, WF_DNN_F32));
-    product(b, turned_scores(b, p), dy, tensor(b, WF_DNN_ATT_DV, WF_DNN_BF16, a->s, a->e, false));
+    product(b, turned_scores(b, p), dy, tensor(b, WF_DNN_ATT_DV, b->type, a->s, a->e, false));
     x = product(b, dy, v, scores(b, WF_DNN_F32));
     x = each(b, WF_DNN_SUB, x, sum, scores(b, WF_DNN_F32));
     x = each(b, WF_DNN_MUL, x, p, scores(b, WF_DNN_F32));
     x = each(b, WF_DNN_MUL, x, scale, scores(b, WF_DNN_F32));
-    product(b, turned_scores(b, x), q, tensor(b, WF_DNN_ATT_DK, WF_DNN_BF16, a->s, a->d, false));
-    turned = view(b, k, inner(b, WF_DNN_BF16, a->s, a->d, false));
-    product(b, x, turned, tensor(b, WF_DNN_ATT_DQ, WF_DNN_BF16, a->t, a->d, false));
+    product(b, turned_scores(b, x), q, tensor(b, WF_DNN_ATT_DK, b->type, a->s, a->d, false));
+    turned = view(b, k, inner(b, b->type, a->s, a->d, false));
+    product(b, x, turned, tensor(b, WF_DNN_ATT_DQ, b->type, a->t, a->d, false));
 }
 
 static int build(const wf_cuda_calls *calls, wf_cuda_dnn *dnn, const void *of, wf_dnn_graph *g)
 {
     const wf_dnn_attention *a = of;
-    builder b = {.base = wf_dnn_build(calls, g), .a = a};
+    builder b = {
+        .base = wf_dnn_build(calls, g), .a = a, .type = wf_dnn_type_of((wf_dtype)a->dtype)};
     unsigned tensors;
 
     wf_assert(wf_dnn_attention_fits(a) && !(a->causal && a->adds_mask));
+    wf_assert(a->dtype == WF_BF16 || a->dtype == WF_F16);
     if (a->is_grad) {
         backward(&b);
         tensors = a->adds_mask ? WF_DNN_ATT_GRAD_MASK + 1 : WF_DNN_ATT_GRAD_MASK;

@@ -28,12 +28,14 @@ static void unmake(const wf_cuda_calls *calls, wf_cuda_descriptor *d)
         (void)calls->dnn_unmake(d);
 }
 
-/* Whether an engine with that note computes f32 as is allowed. Without a note it rounds
- * nothing; tensor cores take f32 factors as TF32. */
+/* Whether an engine with that note computes f32 as is allowed. Without a note it rounds nothing;
+ * tensor cores take f32 factors as TF32, which has as many bits as float16 and more than bfloat16.
+ * Others may convert them to bfloat16. */
 static bool may_round(wf_dnn_rounding may, int32_t note)
 {
-    return (may.compute == WF_COMPUTE_TF32 && note == WF_DNN_NOTE_TENSOR_CORE) ||
-           (may.compute == WF_COMPUTE_BF16 && note != WF_DNN_NOTE_REDUCED_SUMS);
+    if (note == WF_DNN_NOTE_TENSOR_CORE)
+        return may.compute != WF_COMPUTE_F32;
+    return may.compute == WF_COMPUTE_BF16 && note != WF_DNN_NOTE_REDUCED_SUMS;
 }
 
 static bool may_take(wf_dnn_rounding may, const int32_t notes[], int64_t n)

@@ -64,9 +64,7 @@ bool wf_dnn_conv_of(const wf_convolution *v, wf_conv_pass pass, wf_dtype dtype, 
 /* That of tensors. */
 static int32_t type_of(const wf_dnn_conv *c)
 {
-    if (c->dtype == WF_BF16)
-        return WF_DNN_BF16;
-    return c->dtype == WF_F32 ? WF_DNN_F32 : WF_DNN_F64;
+    return wf_dnn_type_of((wf_dtype)c->dtype);
 }
 
 static int32_t type_of_sums(const wf_dnn_conv *c)
@@ -213,10 +211,13 @@ static int build(const wf_cuda_calls *calls, wf_cuda_dnn *dnn, const void *of, w
                       operations);
 }
 
-/* Sums of bfloat16 are not rounded, as those of f32 are not whose factors may be. */
+/* Narrow factors are multiplied by tensor cores; their sums are not rounded, as those of f32 are
+ * not whose factors may be. */
 wf_dnn_asked wf_dnn_ask_conv(const wf_dnn_conv *c)
 {
-    const wf_compute compute = c->dtype == WF_BF16 ? WF_COMPUTE_BF16 : (wf_compute)c->compute;
+    const wf_compute compute = c->dtype == WF_BF16  ? WF_COMPUTE_BF16
+                               : c->dtype == WF_F16 ? WF_COMPUTE_F16
+                                                    : (wf_compute)c->compute;
 
     return (wf_dnn_asked){.kind = "cuDNN convolution",
                           .of = c,

@@ -15,7 +15,7 @@ enum { WF_DNN_X, WF_DNN_W, WF_DNN_Y, WF_DNN_BIAS, WF_DNN_TENSORS };
  * of each list are used, the others are 0. */
 typedef struct wf_dnn_conv {
     int64_t pass;
-    int64_t dtype;     /* of all tensors: cuDNN has no other mixture. Sums of bfloat16 are f32 */
+    int64_t dtype;     /* of all tensors: cuDNN has no other mixture. Sums of narrow ones are f32 */
     int64_t compute;   /* wf_compute: what f32 factors may be rounded to */
     int64_t adds_bias; /* to the result of the pass, one number a channel */
     int64_t batch, groups, c, m, axes;

@@ -5,6 +5,20 @@
 
 enum { ALIGNED = 16 /* the widest that a thread loads */ };
 
+int32_t wf_dnn_type_of(wf_dtype dtype)
+{
+    switch (dtype) {
+    case WF_F64:
+        return WF_DNN_F64;
+    case WF_F16:
+        return WF_DNN_F16;
+    case WF_BF16:
+        return WF_DNN_BF16;
+    default:
+        return WF_DNN_F32;
+    }
+}
+
 wf_dnn_builder wf_dnn_build(const wf_cuda_calls *calls, wf_dnn_graph *g)
 {
     *g = (wf_dnn_graph){.calls = calls};

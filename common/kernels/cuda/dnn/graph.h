@@ -37,11 +37,14 @@ static inline int64_t wf_dnn_id_of_scalar(unsigned i)
     return wf_dnn_id(WF_DNN_MOST_TENSORS + i);
 }
 
-/* What an engine may do with the numbers: with bfloat16 f32 factors may be rounded to anything. */
+/* What an engine may do with the numbers. */
 typedef struct wf_dnn_rounding {
-    bool f32; /* the factors are float32 */
+    bool f32; /* the factors are float32, or narrow: those of float64 stay as they are */
     wf_compute compute;
 } wf_dnn_rounding;
+
+/* cuDNN's number of float32, float64, float16 or bfloat16. */
+int32_t wf_dnn_type_of(wf_dtype dtype);
 
 enum { WF_DNN_CASE_BYTES = 384 };
 

@@ -4,7 +4,7 @@
  * maps or of the images, or one weight over some of the rows of outputs; these pieces are joined in
  * their order. shape/convolution.h has the geometry.
  *
- * Where a tensor is bfloat16 cuDNN computes in tensors of bfloat16 alone, and makes results of it:
+ * Where a tensor is narrow cuDNN computes in tensors of its type alone, and makes results of it:
  * those of float32 are rounded into the workspace first, or come out of it. Without an engine for
  * that all is widened around what computes float32.
  */
@@ -184,14 +184,14 @@ wf_status ask_cudnn(wf_prep *prep, plan *p, wf_conv_pass pass, wf_dtype dtype, b
     return wf_dnn_way_new(prep, &asked, &p->way, err);
 }
 
-/* In tensors of bfloat16. A kernel behind the way adds the bias: few engines do. */
+/* In narrow tensors. A kernel behind the way adds the bias: few engines do. */
 wf_status ask_narrow(wf_prep *prep, plan *p, wf_conv_pass pass, const roles &r, bool bias,
                      wf_err *err)
 {
     wf_dnn_conv c;
     wf_dnn_asked asked;
 
-    if (prep->compute != WF_COMPUTE_BF16 ||
+    if (wf_compute_kept(prep->compute) != p->narrow ||
         !wf_dnn_conv_of(&p->v, pass, p->narrow, WF_COMPUTE_F32, false, &c))
         return WF_OK;
     asked = wf_dnn_ask_conv(&c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cuda/nn/dot_attention.cu - DotAttention and its gradient, by products and rows of
  * softmax: the scores of some heads at a time lie in the workspace. The gradient works the
- * probabilities out again. Where factors may be bfloat16, cuDNN computes what it can. */
+ * probabilities out again. Where factors may be 16 bits, cuDNN computes what it can. */
 #include "common/kernels/cuda/elementwise/each.h"
 #include "common/kernels/cuda/nn/fused_attention.h"
 #include "common/kernels/cuda/nn/softmax.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cuda/nn/fused_attention.h - DotAttention and its gradient by cuDNN's kernels
- * (dnn/attention.h), where factors may be rounded to bfloat16. Tensors of that type are read and
- * written where they lie, but for a k that is turned; of others the workspace has copies in it. So
- * results are rounded to bfloat16 in any case. The gradient makes y and the statistics of its rows
- * again.
+ * (dnn/attention.h), where factors may be rounded to bfloat16 or float16. Tensors of that type are
+ * read and written where they lie, but for a k that is turned; of others the workspace has copies
+ * in it. So results are rounded to the type in any case. The gradient makes y and the statistics of
+ * its rows again.
  */
 #ifndef WF_KERNELS_CUDA_FUSED_ATTENTION_H
 #define WF_KERNELS_CUDA_FUSED_ATTENTION_H
@@ -22,7 +22,8 @@ extern "C" {
 
 struct wf_fused_attention {
     wf_attention a;
-    int64_t some; /* heads at a time; divides their number */
+    wf_dtype type; /* that cuDNN computes in: WF_BF16 or WF_F16 */
+    int64_t some;  /* heads at a time; divides their number */
     bool sums, causal;
     wf_walk mask;                      /* over [t, s]; n 0: there is none, or causal says it */
     wf_dnn_way *forward, *grad;        /* NULL: not by cuDNN; without a gradient */
@@ -88,7 +89,7 @@ inline void wf_lay_shared_mask(wf_fused_attention *f, const wf_tensor *mask)
     wf_walk_broadcast(&f->mask, &scores, 1, &from);
 }
 
-/* The most heads for which a gradient that keeps the slopes of the scores, in bfloat16, stays below
+/* The most heads for which a gradient that keeps the slopes of the scores, in 16 bits, stays below
  * the most workspace; it rounds their extents up. */
 inline int64_t wf_fused_heads(const wf_attention &a)
 {
@@ -112,6 +113,7 @@ inline wf_status wf_ask_attention(wf_prep *prep, const wf_fused_attention *f, bo
     wf_dnn_asked asked;
 
     c.is_grad = is_grad;
+    c.dtype = f->type;
     c.heads = f->some;
     c.t = f->a.t;
     c.s = f->a.s;
@@ -128,16 +130,16 @@ inline wf_status wf_ask_attention(wf_prep *prep, const wf_fused_attention *f, bo
 }
 
 /* Whether cuDNN takes heads as they lie in a tensor. */
-inline bool wf_is_ready(const wf_tensor *t, bool turned)
+inline bool wf_is_ready(const wf_fused_attention *f, const wf_tensor *t, bool turned)
 {
-    return t->dtype == WF_BF16 && !turned;
+    return t->dtype == f->type && !turned;
 }
 
 /* Room for a copy of `some` heads of n elements, where cuDNN takes them from there. */
-inline wf_status wf_take_heads(wf_prep *prep, const wf_tensor *t, bool turned, int64_t n,
-                               size_t *at, wf_err *err)
+inline wf_status wf_take_heads(wf_prep *prep, const wf_fused_attention *f, const wf_tensor *t,
+                               bool turned, int64_t n, size_t *at, wf_err *err)
 {
-    return wf_is_ready(t, turned) ? WF_OK : wf_take_room(prep, n, sizeof(uint16_t), at, err);
+    return wf_is_ready(f, t, turned) ? WF_OK : wf_take_room(prep, n, sizeof(uint16_t), at, err);
 }
 
 /* in: q, k, v. dy and out are of the gradient; else dy is NULL, and out is y. */
@@ -149,19 +151,19 @@ inline wf_status wf_take_fused_room(wf_prep *prep, wf_fused_attention *f,
     const int64_t q = f->some * a.t * a.d, k = f->some * a.s * a.d, v = f->some * a.s * a.e;
     const int64_t y = f->some * a.t * a.e, rows = f->some * a.t;
 
-    WF_TRY(wf_take_heads(prep, in[0], false, q, &f->q, err));
-    WF_TRY(wf_take_heads(prep, in[1], a.trans_k, k, &f->k, err));
-    WF_TRY(wf_take_heads(prep, in[2], false, v, &f->v, err));
+    WF_TRY(wf_take_heads(prep, f, in[0], false, q, &f->q, err));
+    WF_TRY(wf_take_heads(prep, f, in[1], a.trans_k, k, &f->k, err));
+    WF_TRY(wf_take_heads(prep, f, in[2], false, v, &f->v, err));
     WF_TRY(wf_take_room(prep, rows, sizeof(float), &f->stats, err));
     if (f->mask.n > 0)
         WF_TRY(wf_take_room(prep, a.t * a.s, sizeof(float), &f->mask_at, err));
     if (!f->grad)
-        return wf_take_heads(prep, out[0], false, y, &f->y, err);
+        return wf_take_heads(prep, f, out[0], false, y, &f->y, err);
     WF_TRY(wf_take_room(prep, y, sizeof(uint16_t), &f->y, err));
-    WF_TRY(wf_take_heads(prep, dy, false, y, &f->dy, err));
-    WF_TRY(wf_take_heads(prep, out[0], false, q, &f->dq, err));
-    WF_TRY(wf_take_heads(prep, out[1], a.trans_k, k, &f->dk, err));
-    WF_TRY(wf_take_heads(prep, out[2], false, v, &f->dv, err));
+    WF_TRY(wf_take_heads(prep, f, dy, false, y, &f->dy, err));
+    WF_TRY(wf_take_heads(prep, f, out[0], false, q, &f->dq, err));
+    WF_TRY(wf_take_heads(prep, f, out[1], a.trans_k, k, &f->dk, err));
+    WF_TRY(wf_take_heads(prep, f, out[2], false, v, &f->dv, err));
     return wf_take_room(prep, rows, sizeof(float), &f->room, err);
 }
 
@@ -181,8 +183,9 @@ inline wf_status wf_fused_new(wf_prep *prep, wf_fused_attention *f, const wf_ten
     const wf_tensor *mask = in[3];
     const bool is_grad = dy != nullptr;
 
-    if (prep->compute != WF_COMPUTE_BF16 || wf_is_narrow(mask) || f->a.heads == 0 || f->a.t == 0 ||
-        f->a.s == 0 || (mask && !wf_is_of_all_heads(mask)))
+    f->type = wf_compute_kept(prep->compute);
+    if (f->type == WF_NONE || wf_is_narrow(mask) || f->a.heads == 0 || f->a.t == 0 || f->a.s == 0 ||
+        (mask && !wf_is_of_all_heads(mask)))
         return WF_OK;
     f->causal = mask && wf_is_causal(f->a, mask);
     if (mask && !f->causal)
@@ -200,27 +203,27 @@ inline wf_status wf_fused_new(wf_prep *prep, wf_fused_attention *f, const wf_ten
 
 /* ---- running ---- */
 
-/* A copy in bfloat16 of what lies [n, rows, columns], or [n, columns, rows] where it is turned. */
-static __global__ void wf_narrow_heads(wf_narrow_from x, uint16_t *to, int64_t n, int64_t rows,
+/* A narrow copy of what lies [n, rows, columns], or [n, columns, rows] where it is turned. */
+static __global__ void wf_narrow_heads(wf_narrow_from x, wf_narrow_to to, int64_t n, int64_t rows,
                                        int64_t columns, bool turned)
 {
     for (int64_t i = wf_first(); i < n * rows * columns; i += wf_all()) {
         const int64_t head = i / (rows * columns), in_head = i % (rows * columns);
         const int64_t from = in_head % columns * rows + in_head / columns;
 
-        to[i] = wf_f32_to_bf16_inline(x[turned ? head * rows * columns + from : i]);
+        to[i] = x[turned ? head * rows * columns + from : i];
     }
 }
 
 /* And back. */
-static __global__ void wf_widen_heads(const uint16_t *x, wf_narrow_to to, int64_t n, int64_t rows,
+static __global__ void wf_widen_heads(wf_narrow_from x, wf_narrow_to to, int64_t n, int64_t rows,
                                       int64_t columns, bool turned)
 {
     for (int64_t i = wf_first(); i < n * rows * columns; i += wf_all()) {
         const int64_t head = i / (rows * columns), in_head = i % (rows * columns);
         const int64_t from = in_head % rows * columns + in_head / rows;
 
-        to[i] = wf_bf16_to_f32_inline(x[turned ? head * rows * columns + from : i]);
+        to[i] = x[turned ? head * rows * columns + from : i];
     }
 }
 
@@ -246,34 +249,37 @@ struct wf_heads {
 };
 
 /* Where cuDNN reads or writes them. */
-inline void *wf_heads_at(const wf_run *run, const wf_heads &h)
+inline void *wf_heads_at(const wf_run *run, const wf_fused_attention *f, const wf_heads &h)
 {
-    if (!wf_is_ready(h.of, h.turned))
+    if (!wf_is_ready(f, h.of, h.turned))
         return wf_room<uint16_t>(run, h.copy);
     return static_cast<uint16_t *>(h.of->data) + h.first * h.rows * h.columns;
 }
 
 /* Makes the copy, where it is read. */
-inline wf_status wf_heads_in(const wf_run *run, const wf_heads &h, wf_err *err)
+inline wf_status wf_heads_in(const wf_run *run, const wf_fused_attention *f, const wf_heads &h,
+                             wf_err *err)
 {
     const int64_t each = h.rows * h.columns;
 
-    if (wf_is_ready(h.of, h.turned))
+    if (wf_is_ready(f, h.of, h.turned))
         return WF_OK;
     return wf_launch(run, "narrow", wf_narrow_heads, wf_blocks(run, h.n * each), err,
-                     wf_read<wf_narrow>(h.of) + h.first * each, wf_room<uint16_t>(run, h.copy), h.n,
-                     h.rows, h.columns, h.turned);
+                     wf_read<wf_narrow>(h.of) + h.first * each,
+                     wf_narrow_to{wf_room<void>(run, h.copy), f->type}, h.n, h.rows, h.columns,
+                     h.turned);
 }
 
 /* And takes it back, where it was written. */
-inline wf_status wf_heads_out(const wf_run *run, const wf_heads &h, wf_err *err)
+inline wf_status wf_heads_out(const wf_run *run, const wf_fused_attention *f, const wf_heads &h,
+                              wf_err *err)
 {
     const int64_t each = h.rows * h.columns;
 
-    if (wf_is_ready(h.of, h.turned))
+    if (wf_is_ready(f, h.of, h.turned))
         return WF_OK;
     return wf_launch(run, "widen", wf_widen_heads, wf_blocks(run, h.n * each), err,
-                     wf_room<const uint16_t>(run, h.copy),
+                     wf_narrow_from{wf_room<void>(run, h.copy), f->type},
                      wf_write<wf_narrow>(h.of) + h.first * each, h.n, h.rows, h.columns, h.turned);
 }
 
@@ -313,12 +319,12 @@ inline wf_status wf_fused_forward(const wf_run *run, const wf_fused_attention *f
     const wf_heads_of_three read = wf_three(f, in, head, f->q, f->k, f->v);
     const void *at[WF_DNN_MOST_TENSORS] = {};
 
-    WF_TRY(wf_heads_in(run, read.q, err));
-    WF_TRY(wf_heads_in(run, read.k, err));
-    WF_TRY(wf_heads_in(run, read.v, err));
-    at[WF_DNN_ATT_Q] = wf_heads_at(run, read.q);
-    at[WF_DNN_ATT_K] = wf_heads_at(run, read.k);
-    at[WF_DNN_ATT_V] = wf_heads_at(run, read.v);
+    WF_TRY(wf_heads_in(run, f, read.q, err));
+    WF_TRY(wf_heads_in(run, f, read.k, err));
+    WF_TRY(wf_heads_in(run, f, read.v, err));
+    at[WF_DNN_ATT_Q] = wf_heads_at(run, f, read.q);
+    at[WF_DNN_ATT_K] = wf_heads_at(run, f, read.k);
+    at[WF_DNN_ATT_V] = wf_heads_at(run, f, read.v);
     at[WF_DNN_ATT_Y] = y;
     at[WF_DNN_ATT_STATS] = wf_room<float>(run, f->stats);
     at[WF_DNN_ATT_MASK] = wf_room<float>(run, f->mask_at);
@@ -332,8 +338,8 @@ inline wf_status wf_fused_attend(const wf_run *run, const wf_fused_attention *f,
     const wf_heads made = {y, 0, f->some, f->a.t, f->a.e, false, f->y};
 
     WF_TRY(wf_spread_mask(run, f, in[3], err));
-    WF_TRY(wf_fused_forward(run, f, in, 0, wf_heads_at(run, made), err));
-    return wf_heads_out(run, made, err);
+    WF_TRY(wf_fused_forward(run, f, in, 0, wf_heads_at(run, f, made), err));
+    return wf_heads_out(run, f, made, err);
 }
 
 /* The gradient of the heads from number `head` on. in: dy, q, k, v, mask. */
@@ -347,22 +353,22 @@ inline wf_status wf_fused_grad_of(const wf_run *run, const wf_fused_attention *f
     const void *at[WF_DNN_MOST_TENSORS] = {};
 
     WF_TRY(wf_fused_forward(run, f, in + 1, head, wf_room<uint16_t>(run, f->y), err));
-    WF_TRY(wf_heads_in(run, dy, err));
-    at[WF_DNN_ATT_Q] = wf_heads_at(run, read.q);
-    at[WF_DNN_ATT_K] = wf_heads_at(run, read.k);
-    at[WF_DNN_ATT_V] = wf_heads_at(run, read.v);
+    WF_TRY(wf_heads_in(run, f, dy, err));
+    at[WF_DNN_ATT_Q] = wf_heads_at(run, f, read.q);
+    at[WF_DNN_ATT_K] = wf_heads_at(run, f, read.k);
+    at[WF_DNN_ATT_V] = wf_heads_at(run, f, read.v);
     at[WF_DNN_ATT_Y] = wf_room<uint16_t>(run, f->y);
     at[WF_DNN_ATT_STATS] = wf_room<float>(run, f->stats);
-    at[WF_DNN_ATT_DY] = wf_heads_at(run, dy);
-    at[WF_DNN_ATT_DQ] = wf_heads_at(run, made.q);
-    at[WF_DNN_ATT_DK] = wf_heads_at(run, made.k);
-    at[WF_DNN_ATT_DV] = wf_heads_at(run, made.v);
+    at[WF_DNN_ATT_DY] = wf_heads_at(run, f, dy);
+    at[WF_DNN_ATT_DQ] = wf_heads_at(run, f, made.q);
+    at[WF_DNN_ATT_DK] = wf_heads_at(run, f, made.k);
+    at[WF_DNN_ATT_DV] = wf_heads_at(run, f, made.v);
     at[WF_DNN_ATT_ROOM] = wf_room<float>(run, f->room);
     at[WF_DNN_ATT_GRAD_MASK] = wf_room<float>(run, f->mask_at);
     WF_TRY(wf_dnn_way_go(f->grad, run, at, err));
-    WF_TRY(wf_heads_out(run, made.q, err));
-    WF_TRY(wf_heads_out(run, made.k, err));
-    return wf_heads_out(run, made.v, err);
+    WF_TRY(wf_heads_out(run, f, made.q, err));
+    WF_TRY(wf_heads_out(run, f, made.k, err));
+    return wf_heads_out(run, f, made.v, err);
 }
 
 /* From dy, q, k, v, mask: dq, dk, dv. */

@@ -48,12 +48,14 @@ static int type_of(wf_dtype dtype)
 /* Factors that are narrow already are multiplied as they are. */
 static int compute_of(const wf_cuda_gemm_way *w, const wf_prep *prep)
 {
+    static const int rounding[WF_COMPUTES] = {[WF_COMPUTE_F32] = WF_CUDA_COMPUTE_F32,
+                                              [WF_COMPUTE_BF16] = WF_CUDA_COMPUTE_F32_OF_BF16,
+                                              [WF_COMPUTE_F16] = WF_CUDA_COMPUTE_F32_OF_F16,
+                                              [WF_COMPUTE_TF32] = WF_CUDA_COMPUTE_F32_OF_TF32};
+
     if (w->g.dtype != WF_F32)
         return WF_CUDA_COMPUTE_F64;
-    if (w->factors == WF_F32 && prep->compute == WF_COMPUTE_BF16)
-        return WF_CUDA_COMPUTE_F32_OF_BF16;
-    return w->factors == WF_F32 && prep->compute == WF_COMPUTE_TF32 ? WF_CUDA_COMPUTE_F32_OF_TF32
-                                                                    : WF_CUDA_COMPUTE_F32;
+    return w->factors == WF_F32 ? rounding[prep->compute] : WF_CUDA_COMPUTE_F32;
 }
 
 /* A row-major matrix [rows, columns], as cuBLASLt has it. */
