@@ -6,7 +6,8 @@
  *     bench_gpu --product N [OPTION]...
  *
  * MODEL is a job file, or an ONNX file with its loss. Options: --device cpu (or cuda:0, or a device
- * of tests/kit/remote_device.h), --threads N of the host (all), --seconds S (5), --bf16.
+ * of tests/kit/remote_device.h), --threads N of the host (all), --seconds S (5), --compute TYPE
+ * (float32), as the key of a job.
  *
  * Prints a JSON object: the time of a step as the median, least and most of five windows; what the
  * plan takes; the operations that it leaves to the host; the bytes that a step copies between host
@@ -239,7 +240,7 @@ static bool take_option(options *o, int which, char *text)
     case 's':
         return (o->seconds = strtod(text, NULL)) > 0;
     case 'f':
-        return (o->model.compute = WF_COMPUTE_BF16) != 0;
+        return (o->model.compute = wf_compute_of(text)) != WF_COMPUTES;
     case 'c':
         return o->check = true;
     default:
@@ -256,7 +257,7 @@ static bool take_options(options *o, int argc, char *argv[])
         {"device", required_argument, NULL, 'd'},
         {"threads", required_argument, NULL, 't'},
         {"seconds", required_argument, NULL, 's'},
-        {"bf16", no_argument, NULL, 'f'},
+        {"compute", required_argument, NULL, 'f'},
         {"check", no_argument, NULL, 'c'},
         {NULL, 0, NULL, 0},
     };

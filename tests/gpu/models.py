@@ -38,12 +38,25 @@ QUICK = {
     "deepfm": {"batch": 4, "rows": 60, "fields": 6, "dim": 2, "counts": 3, "hidden": [8]},
     "lstm": {"batch": 2, "words": 20, "width": 4, "steps": 5},
 }
-# Networks in bfloat16 are compared with the CPU in these sizes: it takes minutes for the large ones, and behind more batch
+# Networks in bfloat16 and float16 are compared with the CPU in these sizes: it takes minutes for the large ones, and behind more batch
 # normalisations than a few the gradients of a random network follow from its rounding.
 COMPARED = {
     "resnet50-bf16": {"of": "resnet50", "compute": "bfloat16", "batch": 16, "size": 32, "width": 8, "blocks": [1], "classes": 10},
     "gpt124m-bf16": {"of": "gpt", "compute": "bfloat16", "batch": 2, "layers": 2, "width": 32, "heads": 2, "context": 24, "vocabulary": 11},
 }
+COMPARED |= {name.replace("bf16", "f16"): {**size, "compute": "float16"} for name, size in COMPARED.items()}
+# How the names of networks and products end that are computed in a narrow type.
+ENDINGS = {"-bf16": "bfloat16", "-f16": "float16"}
+
+
+def compute_of(name):
+    """What the name of a network or a product says that it is computed in."""
+    return next((compute for end, compute in ENDINGS.items() if name.endswith(end)), "float32")
+
+
+def product(name):
+    """(N, compute) of N, N-bf16 or N-f16."""
+    return name.split("-")[0], compute_of(name)
 
 
 def size_of(name, quick):

@@ -2,9 +2,9 @@
 """PyTorch's time for one network: loss and gradients over one batch, without an optimizer.
 
     peers.py NETWORK HOW [--train] [--quick] [--device cuda] [--seconds S]
-    peers.py product-N[-bf16] HOW ...
+    peers.py product-N[-bf16 | -f16] HOW ...
 
-NETWORK is one of models.py; product-4096 is a chain of eight products of 4096 x 4096 in f32 (or bfloat16). HOW:
+NETWORK is one of models.py; product-4096 is a chain of eight products of 4096 x 4096 in f32 (or bfloat16, or float16). HOW:
 
     eager            as it is
     graph            eager, captured as a CUDA graph once and replayed
@@ -138,10 +138,9 @@ def main():
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     begin = time.perf_counter()
     if args.network.startswith("product-"):
-        _, n, *narrow = args.network.split("-")
+        n, compute = models.product(args.network.removeprefix("product-"))
         n = int(n)
-        dtype = torch.bfloat16 if narrow else torch.float32
-        (step, feed), batch = product_step(torch, n, args.device, args.how, dtype), None
+        (step, feed), batch = product_step(torch, n, args.device, args.how, getattr(torch, compute)), None
     else:
         n, batch = None, models.size_of(args.network, args.quick)["batch"]
         step, feed = model_step(torch, args.network, args.quick, args.device, args.how, args.train)

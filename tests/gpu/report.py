@@ -4,6 +4,8 @@ import json
 import os
 import time
 
+import models
+
 # A result's state. What was cut ran out of time and says nothing about weft; a test that should have been
 # over is failed then.
 PASSED, FAILED, SKIPPED, CUT = "passed", "failed", "skipped", "cut"
@@ -87,8 +89,8 @@ def shares_of_peak(report):
     for r in report.of("bench"):
         if not r.get("tflops"):
             continue
-        narrow = r["name"].endswith("-bf16")
-        peak = max((p["tflops"] for p in report.of("product") if p.get("tflops") and p["name"].endswith("-bf16") == narrow),
+        compute = models.compute_of(r["name"])
+        peak = max((p["tflops"] for p in report.of("product") if p.get("tflops") and models.compute_of(p["name"]) == compute),
                    default=None)
         best = max((p["tflops"] for p in report.of("peer") if p["network"] == r["name"] and p.get("tflops")), default=None)
         lines.append(f"{r['name']}: {r['tflops']:.2f} TFLOP/s of products" + (f", {r['tflops'] / peak:.2f} of the largest" if peak else "") +

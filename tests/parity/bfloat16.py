@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Products and convolutions under `compute: bfloat16`, and under `compute: tf32`.
+"""Products and convolutions under `compute: bfloat16`, and products under `compute: float16` and `tf32`.
 
 bfloat16.py PLAN_TOOL
 
 Factors that are exact in bfloat16 must give what f32 gives, up to the rounding of sums; factors that
 are not must come out elsewhere, near. On a processor without bfloat16 both give f32's bits, and the
-second half is left out with a word. On GPUs products are looked at under tf32 in the same way; elsewhere tf32
-gives f32's bits. Exit 77 where onnx is absent.
+second half is left out with a word. On GPUs products are looked at under float16 and tf32 in the same way, and attention
+under float16; elsewhere these give f32's bits. Exit 77 where onnx is absent.
 """
 import itertools
 import os
@@ -111,17 +111,19 @@ def compare(tool, folder, case, compute):
     return worst
 
 
-def look_at_tf32(tool):
-    """The number of checks, and of those that failed."""
+def look_at_gpus_own(tool, compute, attends):
+    """What GPUs alone round to: the number of checks, and of those that failed."""
     checks = failed = 0
     with tempfile.TemporaryDirectory() as folder:
         for draw, least, most in ((exact, 0, 2e-6), (loose, 1e-5 if GPU else 0, 2e-3 if GPU else 0)):
-            for case in itertools.islice(products(draw, np.random.default_rng(3)), 6):
+            rng = np.random.default_rng(3)
+            more = attentions(draw, rng) if attends and draw is loose else ()
+            for case in [*itertools.islice(products(draw, rng), 6), *more]:
                 checks += 1
-                far = compare(tool, folder, case, "tf32")
+                far = compare(tool, folder, case, compute)
                 if not least <= far <= most:
                     failed += 1
-                    print("FAILED  tf32", case[0], [np.shape(v) for v in case[1]], case[4], f"off by {far:.2g}")
+                    print("FAILED ", compute, case[0], [np.shape(v) for v in case[1]], case[4], f"off by {far:.2g}")
     return checks, failed
 
 
@@ -144,8 +146,9 @@ def main(tool):
     elif rounded < checks / 4:
         failed += 1
         print(f"FAILED  only {rounded} cases rounded their factors")
-    more, wrong = look_at_tf32(tool)
-    checks, failed = checks + more, failed + wrong
+    for compute, attends in (("tf32", False), ("float16", True)):
+        more, wrong = look_at_gpus_own(tool, compute, attends)
+        checks, failed = checks + more, failed + wrong
     print(f"{checks - failed} of {checks} checks")
     return 1 if failed else 0
 

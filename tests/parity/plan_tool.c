@@ -2,7 +2,7 @@
 /* tests/parity/plan_tool.c - what the parity tests of kernels and plans drive: runs a model as it
  * is and writes all its outputs.
  *
- *   plan_tool MODEL.onnx IN OUT [THREADS [bfloat16]]
+ *   plan_tool MODEL.onnx IN OUT [THREADS [COMPUTE]]
  *   plan_tool -
  *
  * With - it reads such words from each line of its input, with a tab between two, and answers each
