@@ -27,7 +27,7 @@ static const wf_pass passes[] = {
     {"simplify", "nodes that do nothing gone", wf_pass_simplify},
     {"cse", "equal nodes computed once", wf_pass_cse},
     {"fuse", "products with what follows them, chains of elementwise operations", wf_pass_fuse},
-    {"precision", "values kept in bfloat16 between nodes, by a job that computes in it",
+    {"precision", "values kept in bfloat16 or float16 between nodes, by a job that computes in it",
      wf_pass_precision},
     {"frozen", "frozen variables and large constants pulled once from parameter servers",
      wf_pass_frozen},

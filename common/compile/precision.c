@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/compile/precision.c - which values of a job with `compute: bfloat16` are kept in that type
- * between nodes.
+/* common/compile/precision.c - which values of a job with `compute: bfloat16` or `float16` are kept
+ * in that type between nodes.
  *
  * The graph is whole here, gradients included, and fused: what lies inside of a product or a chain
  * is never in memory, and has no type. A narrow node (common/graph/narrow.h) computes in float32

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/cuda/cuda_narrow.c - operations over bfloat16 launch no kernel beside their own: what
+/* tests/cuda/cuda_narrow.c - operations over narrow types launch no kernel beside their own: what
  * cuBLASLt and cuDNN compute reads and writes tensors where they lie. The results are the matter of
  * tests/unit/narrow_kernels.c. */
 #include "common/base/cc.h"
@@ -15,7 +15,7 @@ enum { MOST_IN = 4, MOST_OUT = 3, SEEDS = 24 };
 
 typedef struct step {
     const char *op;
-    uint32_t narrow_in, narrow_out; /* bit i: in bfloat16 */
+    uint32_t narrow_in, narrow_out; /* bit i: in the narrow type */
     uint32_t n_out;
     size_t launches;    /* of kernels, if cuDNN takes the case where it is asked */
     int64_t executions; /* by cuDNN */
@@ -34,8 +34,9 @@ typedef struct step {
     }
 
 static wf_err err;
+static const wf_dtype types[] = {WF_BF16, WF_F16};
 
-static wf_graph *graph_of(const step *s)
+static wf_graph *graph_of(const step *s, wf_dtype type)
 {
     static const char *const names[MOST_IN] = {"a", "b", "c", "d"};
     wf_graph *g = new_graph();
@@ -51,8 +52,8 @@ static wf_graph *graph_of(const step *s)
     assert_ok(wf_emit_end(&e), err);
     for (uint32_t i = 0; i < n; i++)
         if (s->narrow_in >> i & 1)
-            in[i]->dtype = WF_BF16;
-    assert_ok(wf_node_set_string(g, node, WF_NARROW, "bfloat16", &err), err);
+            in[i]->dtype = type;
+    assert_ok(wf_node_set_string(g, node, WF_NARROW, wf_dtype_name(type), &err), err);
     assert_ok(wf_node_set_int(g, node, WF_NARROW_OUT, s->narrow_out, &err), err);
     assert_ok(wf_infer(g, &err), err);
     for (uint32_t i = 0; i < s->n_out; i++)
@@ -61,11 +62,12 @@ static wf_graph *graph_of(const step *s)
 }
 
 /* What a run of it adds to the counts. */
-static cuda_host_counts counts_of(const step *s)
+static cuda_host_counts counts_of(const step *s, wf_dtype type)
 {
-    wf_graph *g = graph_of(s);
-    wf_plan_options o = {
-        .device = cuda_host_device(), .compute = WF_COMPUTE_BF16, .deterministic = true};
+    wf_graph *g = graph_of(s, type);
+    wf_plan_options o = {.device = cuda_host_device(),
+                         .compute = wf_compute_of(wf_dtype_name(type)),
+                         .deterministic = true};
     cuda_host_counts before, after;
     wf_plan *p = NULL;
     void *fed[MOST_IN];
@@ -90,15 +92,17 @@ static cuda_host_counts counts_of(const step *s)
 
 static void launches(const step *s)
 {
-    const cuda_host_counts c = counts_of(s);
+    for (size_t i = 0; i < WF_COUNT(types); i++) {
+        const cuda_host_counts c = counts_of(s, types[i]);
 
-    assert_int_equal(c.dnn_executed, 0);
-    if (c.launches != s->launches)
-        fail_msg("%s, in %x, out %x: %d launches, not %d", s->op, s->narrow_in, s->narrow_out,
-                 (int)c.launches, (int)s->launches);
+        assert_int_equal(c.dnn_executed, 0);
+        if (c.launches != s->launches)
+            fail_msg("%s in %s, in %x, out %x: %d launches, not %d", s->op, wf_dtype_name(types[i]),
+                     s->narrow_in, s->narrow_out, (int)c.launches, (int)s->launches);
+    }
 }
 
-static void products_read_and_write_bfloat16(void **state)
+static void products_read_and_write_narrow_tensors(void **state)
 {
     (void)state;
     launches(&(step){"Gemm", 3, 1, 1, .in = {IN(8, 16), IN(16, 24)}});
@@ -109,7 +113,7 @@ static void products_read_and_write_bfloat16(void **state)
     launches(&(step){"Linear", 1, 1, 1, 2, .in = {IN(2, 8, 16), IN(16, 24), IN(24)}});
 }
 
-static void kernels_read_and_write_bfloat16(void **state)
+static void kernels_read_and_write_narrow_tensors(void **state)
 {
     (void)state;
     launches(&(step){"Relu", 1, 1, 1, 1, .in = {IN(8, 16)}});
@@ -121,7 +125,7 @@ static void kernels_read_and_write_bfloat16(void **state)
 }
 
 /* Of cuDNN's engines the host refuses some at random. has_batch: each operand. */
-static void is_executed_alone(step s, bool has_batch)
+static void is_executed_alone_in(wf_dtype type, step s, bool has_batch)
 {
     bool seen = false;
 
@@ -131,7 +135,7 @@ static void is_executed_alone(step s, bool has_batch)
         cuda_host_seed(seed);
         for (uint32_t i = 0; i < (has_batch ? MOST_IN : 1); i++)
             s.in[i].dims[0] = 1 + (int64_t)seed; /* a case that was never asked for */
-        c = counts_of(&s);
+        c = counts_of(&s, type);
         if (c.dnn_executed == 0)
             continue;
         seen = true;
@@ -141,6 +145,12 @@ static void is_executed_alone(step s, bool has_batch)
                      (int)c.launches, (int)s.launches);
     }
     assert_true(seen);
+}
+
+static void is_executed_alone(step s, bool has_batch)
+{
+    for (size_t i = 0; i < WF_COUNT(types); i++)
+        is_executed_alone_in(types[i], s, has_batch);
 }
 
 static void cudnn_reads_and_writes_bfloat16(void **state)
@@ -168,8 +178,8 @@ static void cudnn_reads_and_writes_bfloat16(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_read_and_write_bfloat16),
-        cmocka_unit_test(kernels_read_and_write_bfloat16),
+        cmocka_unit_test(products_read_and_write_narrow_tensors),
+        cmocka_unit_test(kernels_read_and_write_narrow_tensors),
         cmocka_unit_test(cudnn_reads_and_writes_bfloat16),
     };
 

@@ -25,8 +25,8 @@ typedef struct wf_cuda_gemm {
 
 typedef struct wf_cuda_gemm_way wf_cuda_gemm_way;
 
-/* Chooses an algorithm (tune/tune.h), one that rounds factors of f32 to bfloat16 where the plan
- * does; asks `prep` for workspace. Call wf_cuda_gemm_free. Errors: WF_NOMEM; what cuBLASLt says. */
+/* Chooses an algorithm (tune/tune.h), one that rounds factors of f32 to what the plan computes
+ * in; asks `prep` for workspace. Call wf_cuda_gemm_free. Errors: WF_NOMEM; what cuBLASLt says. */
 WF_MUST_USE wf_status wf_cuda_gemm_new(wf_prep *prep, const wf_cuda_gemm *g, wf_cuda_gemm_way **out,
                                        wf_err *err);
 /* Frees it; NULL is fine. */
