@@ -269,7 +269,13 @@ static int build(const wf_cuda_calls *calls, wf_cuda_dnn *dnn, const void *of, w
 }
 
 /* Its factors are of 16 bits already: no engine rounds float32. */
+/* Sums and scores are not rounded further than the tensors are. */
 wf_dnn_asked wf_dnn_ask_attention(const wf_dnn_attention *a)
 {
-    return (wf_dnn_asked){.kind = "cuDNN attention", .of = a, .bytes = sizeof *a, .build = build};
+    return (wf_dnn_asked){
+        .kind = "cuDNN attention",
+        .of = a,
+        .bytes = sizeof *a,
+        .build = build,
+        .rounding = {true, a->dtype == WF_BF16 ? WF_COMPUTE_BF16 : WF_COMPUTE_F16}};
 }
