@@ -482,7 +482,8 @@ static bool any_bad(const wf_trainer *t)
 static void note_scale(wf_trainer *t, bool finite)
 {
     if (wf_loss_scale_note(&t->scale, finite))
-        WF_LOG_INFO("worker.loss_scale", "step=%u scale=%g", t->step.step, (double)t->scale.scale);
+        WF_LOG_INFO("worker.loss_scale", "step=%u scale=%.9g", t->step.step,
+                    (double)t->scale.scale);
 }
 
 /* The gradients of the step leave, or none of them does: under `on_nan: skip`, and where the loss's
