@@ -217,6 +217,10 @@ static void check_in(wf_dtype type, example x)
 
             if ((some & ~in) || (some == 0 && !out))
                 continue;
+            /* Kernels of other devices have no threads of the host: one operand at a time is left.
+             */
+            if (threads == 2 && !test_device()->is_host && (some & (some - 1)))
+                continue;
             x.narrow_in = some;
             x.narrow_out = some == in || threads == 1 ? out : 0;
             assert_ok(wf_pool_new(threads, &pool, &err), err);
@@ -442,7 +446,7 @@ static void poolings(void **state)
 
 /* ---- random shapes, beside the cpu ---- */
 
-enum { RANDOM_SHAPES = 40 };
+enum { RANDOM_SHAPES = 20 };
 
 /* From `least` to `most`, by the seed; each call of a shape with another i. */
 static int64_t extent(uint64_t seed, uint64_t i, int64_t least, int64_t most)
