@@ -19,16 +19,16 @@ bool wf_loss_scale_may_fall(const wf_loss_scale *s)
 
 bool wf_loss_scale_note(wf_loss_scale *s, bool finite)
 {
+    const float before = s->scale;
+
     if (!s->growth_steps)
         return false;
-    if (!finite) {
+    s->good = finite ? s->good + 1 : 0;
+    if (!finite)
         s->scale = WF_MAX(s->scale / 2, 1.0f);
+    else if (s->good >= s->growth_steps) {
         s->good = 0;
-        return true;
+        s->scale = WF_MIN(s->scale * 2, MOST);
     }
-    if (++s->good < s->growth_steps)
-        return false;
-    s->good = 0;
-    s->scale = WF_MIN(s->scale * 2, MOST);
-    return true;
+    return s->scale != before;
 }

@@ -23,6 +23,7 @@ static void it_halves_down_to_one(void **state)
     assert_true(wf_loss_scale_note(&s, false));
     assert_true(s.scale == 1);
     assert_false(wf_loss_scale_may_fall(&s));
+    assert_false(wf_loss_scale_note(&s, false)); /* nothing has changed */
 }
 
 static void it_doubles_after_so_many_steps_in_a_row(void **state)
@@ -40,6 +41,8 @@ static void it_doubles_after_so_many_steps_in_a_row(void **state)
     for (int i = 0; i < 3000; i++)
         (void)wf_loss_scale_note(&s, true);
     assert_true(isfinite(s.scale) && s.scale > 0x1p100f);
+    for (int i = 0; i < 3; i++)
+        assert_false(wf_loss_scale_note(&s, true));
 }
 
 static void it_stays_one_where_nothing_is_computed_in_float16(void **state)
