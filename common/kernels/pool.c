@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/pool.c - one job at a time: the caller publishes it by raising `round`, takes
- * ranges itself, and waits until `left` is zero. Whoever is free takes the next range: on a machine
- * with other work the caller does what a thread without a processor would do, in place of waiting
- * for it.
+ * ranges itself, and waits until `left` is zero. Each thread begins with the range of its own
+ * number, so that what one kernel wrote the next one finds in the cache of the same processor.
+ * Whoever is free then takes what is left: on a machine with other work the caller does what a
+ * thread without a processor would do, in place of waiting for it.
  *
- * `claims` has the round, so that a thread which comes late takes nothing of a later job by the
- * numbers of an earlier one. A job's fields are read only by who holds one of its ranges: until
- * that is done the job is not over.
+ * A free range has the round in `open`, so that a thread which comes late takes nothing of a later
+ * job by the round of an earlier one. A job's fields are read only by who holds one of its ranges:
+ * until that is done the job is not over.
  *
  * A sleeper says so in `sleepers` before it looks at `round` a last time inside the futex call, and
  * the caller raises `round` before it looks at `sleepers`: one of the two sees the other.
@@ -29,19 +30,31 @@ enum {
     SPINS = 2000
 }; /* of 15 to 50 ns: longer than the gap between two kernels of a step */
 
+typedef struct helper {
+    wf_pool *pool;
+    uint32_t number; /* from 1: the caller is 0 */
+    pthread_t id;
+} helper;
+
 struct wf_pool {
     uint32_t threads; /* the caller's too */
     uint32_t started;
-    pthread_t *ids;
+    helper *helpers; /* [threads], the first unused */
     atomic_bool ending;
     /* the job */
     wf_pool_fn *fn;
     void *arg;
     int64_t n, share;
-    _Atomic uint64_t claims;      /* of a job: its round << 32 | its ranges << 16 | those taken */
+    _Atomic uint64_t *open;       /* [threads], by range: open_in(round) if it is free, 0 */
     _Atomic uint32_t round, left; /* left: ranges that are not done */
     _Atomic uint32_t sleepers, caller_sleeps;
 };
+
+/* Never 0. */
+static uint64_t open_in(uint32_t round)
+{
+    return (uint64_t)round << 1 | 1;
+}
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t seen)
 {
@@ -68,29 +81,18 @@ static void rest(int i)
         sched_yield();
 }
 
-/* Takes a range of the job in hand; false: none is left. */
-static bool claim(wf_pool *p, uint32_t *range)
+/* All ranges of a round that are free for thread `number`, its own first. */
+static void do_ranges(wf_pool *p, uint32_t round, uint32_t number)
 {
-    uint64_t now = atomic_load(&p->claims);
-    uint32_t ranges, taken;
+    for (uint32_t k = 0; k < p->threads; k++) {
+        uint32_t i = (number + k) % p->threads;
+        uint64_t free_one = open_in(round);
+        int64_t begin;
 
-    do {
-        ranges = (uint16_t)(now >> 16);
-        taken = (uint16_t)now;
-        if (taken == ranges)
-            return false;
-    } while (!atomic_compare_exchange_weak(&p->claims, &now, now + 1));
-    *range = taken;
-    return true;
-}
-
-static void do_ranges(wf_pool *p)
-{
-    uint32_t i;
-
-    while (claim(p, &i)) {
-        int64_t begin = (int64_t)i * p->share;
-
+        if (atomic_load(&p->open[i]) != free_one ||
+            !atomic_compare_exchange_strong(&p->open[i], &free_one, 0))
+            continue;
+        begin = (int64_t)i * p->share;
         p->fn(p->arg, begin, WF_MIN(begin + p->share, p->n));
         if (atomic_fetch_sub(&p->left, 1) == 1 && atomic_load(&p->caller_sleeps))
             futex_wake(&p->left, 1);
@@ -116,14 +118,14 @@ static uint32_t await_round(wf_pool *p, uint32_t seen)
 
 static void *work(void *arg)
 {
-    wf_pool *p = arg;
+    const helper *h = arg;
     uint32_t seen = 0;
 
     for (;;) {
-        seen = await_round(p, seen);
-        if (atomic_load(&p->ending))
+        seen = await_round(h->pool, seen);
+        if (atomic_load(&h->pool->ending))
             return NULL;
-        do_ranges(p);
+        do_ranges(h->pool, seen, h->number);
     }
 }
 
@@ -151,7 +153,11 @@ static void await_all(wf_pool *p)
 
 static wf_status start(wf_pool *p, uint32_t index, wf_err *err)
 {
-    int rc = pthread_create(&p->ids[p->started], NULL, work, p);
+    helper *h = &p->helpers[index];
+    int rc;
+
+    *h = (helper){.pool = p, .number = index};
+    rc = pthread_create(&h->id, NULL, work, h);
 
     if (rc != 0)
         return wf_fail_errno(err, rc, "lower \"threads\"", "starting thread %u of %u", index + 1,
@@ -172,9 +178,10 @@ wf_status wf_pool_new(uint32_t threads, wf_pool **out, wf_err *err)
     if (!p)
         return wf_fail_nomem(err, sizeof *p);
     p->threads = threads;
-    p->ids = calloc(threads, sizeof *p->ids);
-    if (!p->ids) {
-        rc = wf_fail_nomem(err, threads * sizeof *p->ids);
+    p->helpers = calloc(threads, sizeof *p->helpers);
+    p->open = calloc(threads, sizeof *p->open);
+    if (!p->helpers || !p->open) {
+        rc = wf_fail_nomem(err, threads * sizeof *p->helpers);
         goto out;
     }
     for (uint32_t i = 1; i < threads && rc == WF_OK; i++)
@@ -194,9 +201,10 @@ void wf_pool_free(wf_pool **p)
         return;
     atomic_store(&(*p)->ending, true);
     publish(*p);
-    for (uint32_t i = 0; i < (*p)->started; i++)
-        pthread_join((*p)->ids[i], NULL);
-    free((*p)->ids);
+    for (uint32_t i = 1; i <= (*p)->started; i++)
+        pthread_join((*p)->helpers[i].id, NULL);
+    free((*p)->helpers);
+    free((*p)->open);
     free(*p);
     *p = NULL;
 }
@@ -209,6 +217,7 @@ uint32_t wf_pool_threads(const wf_pool *p)
 void wf_pool_for(wf_pool *p, int64_t n, int64_t grain, wf_pool_fn *fn, void *arg)
 {
     int64_t ranges = n / WF_MAX(grain, 1);
+    uint32_t round;
 
     if (n <= 0)
         return;
@@ -223,8 +232,10 @@ void wf_pool_for(wf_pool *p, int64_t n, int64_t grain, wf_pool_fn *fn, void *arg
     p->share = (n + ranges - 1) / ranges;
     ranges = (n + p->share - 1) / p->share;
     atomic_store(&p->left, (uint32_t)ranges);
-    atomic_store(&p->claims, (uint64_t)(atomic_load(&p->round) + 1) << 32 | (uint64_t)ranges << 16);
+    round = atomic_load(&p->round) + 1;
+    for (int64_t i = 0; i < ranges; i++)
+        atomic_store(&p->open[i], open_in(round));
     publish(p);
-    do_ranges(p);
+    do_ranges(p, round, 0);
     await_all(p);
 }
