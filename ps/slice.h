@@ -9,6 +9,7 @@
 #define WF_PS_SLICE_H
 
 #include "common/base/distribution.h"
+#include "common/base/fold.h"
 #include "common/tensor/row_values.h"
 #include "ps/held.h"
 #include "ps/seen.h"
@@ -81,7 +82,7 @@ static inline wf_dtype wf_slice_dtype(const wf_slice *s)
 /* What a row of that number or key is rounded by in the update in hand. */
 static inline wf_draw wf_slice_draw(const wf_slice *s, uint64_t row)
 {
-    return wf_draw_of(wf_rng_fold(wf_rng_fold(s->policy.rounding, s->updates), row));
+    return wf_draw_of(wf_fold(wf_fold(s->policy.rounding, s->updates), row));
 }
 
 /* Begins to apply a part that `check` has let pass, and moves updates on by 1. ops->apply_range for

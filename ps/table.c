@@ -164,11 +164,49 @@ static WF_INLINE void fetch_values(const wf_dense *d, uint64_t at)
         WF_PREFETCH(wf_table_scale(d, at));
 }
 
-/* The same where values have a type of fewer bits. */
+static WF_INLINE void copy_halves(uint16_t *restrict to, const uint16_t *restrict from, uint64_t n)
+{
+    if (n == 1)
+        *to = *from;
+    else if (n % LINE == 0)
+        for (uint64_t k = 0; k < n; k += LINE)
+            memcpy(to + k, from + k, LINE * sizeof *to);
+    else
+        memcpy(to, from, n * sizeof *to);
+}
+
+/* As gather and scatter, of elements of 16 bits. */
+WF_MULTIVERSION
+static void gather_halves(const uint16_t *from, const uint64_t at[], uint64_t n, uint64_t known,
+                          uint64_t row, uint16_t *to)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        for (uint64_t k = 0; i + AHEAD < known && k < WF_MIN(row, (uint64_t)4 * LINE);
+             k += 2 * LINE)
+            WF_PREFETCH(from + at[i + AHEAD] + k);
+        copy_halves(to + i * row, from + at[i], row);
+    }
+}
+
+WF_MULTIVERSION
+static void scatter_halves(const uint16_t *from, const uint64_t at[], uint64_t n, uint64_t row,
+                           uint16_t *to)
+{
+    for (uint64_t i = 0; i < n; i++)
+        copy_halves(to + at[i], from + i * row, row);
+}
+
+/* The same where values have a type of fewer bits; to a row that is longer than a block, one. */
 static void read_rows(const wf_dense *d, const block *b, float *to)
 {
     uint64_t row = d->base.row;
+    uint16_t halves[BLOCK];
 
+    if (wf_row_values_are_halves(wf_slice_dtype(&d->base)) && row <= BLOCK) {
+        gather_halves(d->weights->data, b->at, b->n, b->known, row, halves);
+        wf_row_values_read(wf_slice_dtype(&d->base), halves, NULL, b->n * row, to);
+        return;
+    }
     for (uint64_t i = 0; i < b->n; i++) {
         if (i + AHEAD < b->known)
             fetch_values(d, b->at[i + AHEAD]);
@@ -180,7 +218,16 @@ static void read_rows(const wf_dense *d, const block *b, float *to)
 static void write_rows(const wf_dense *d, const block *b, const float *from)
 {
     uint64_t row = d->base.row, first = wf_table_first_row(&d->base);
+    uint16_t halves[BLOCK];
+    wf_draw draws[BLOCK];
 
+    if (wf_row_values_are_halves(wf_slice_dtype(&d->base))) {
+        for (uint64_t i = 0; i < b->n; i++)
+            draws[i] = wf_slice_draw(&d->base, first + b->at[i] / row);
+        wf_row_values_draw_halves(wf_slice_dtype(&d->base), from, b->n, row, draws, halves);
+        scatter_halves(halves, b->at, b->n, row, d->weights->data);
+        return;
+    }
     for (uint64_t i = 0; i < b->n; i++)
         wf_row_values_draw(wf_slice_dtype(&d->base), from + i * row, row,
                            wf_slice_draw(&d->base, first + b->at[i] / row), 0,

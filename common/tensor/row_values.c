@@ -54,3 +54,12 @@ void wf_row_values_draw(wf_dtype d, const float from[], uint64_t n, wf_draw draw
         memcpy(to, from, n * sizeof *from);
     }
 }
+
+void wf_row_values_draw_halves(wf_dtype d, const float from[], uint64_t rows, uint64_t row,
+                               const wf_draw draws[], uint16_t to[])
+{
+    if (d == WF_BF16)
+        wf_bf16_stochastic_rows(from, rows, row, draws, to);
+    else
+        wf_f16_stochastic_rows(from, rows, row, draws, to);
+}

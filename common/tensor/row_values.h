@@ -43,4 +43,13 @@ void wf_row_values_round(wf_dtype d, const float from[], uint64_t n, void *to, f
 void wf_row_values_draw(wf_dtype d, const float from[], uint64_t n, wf_draw draw, uint64_t first,
                         void *to, float *scale);
 
+/* Whether all elements of a row lie in 16 bits each, without a scale: rows side by side may then be
+ * read at once, and drawn at once: [rows][row], each row with its draw. */
+static inline bool wf_row_values_are_halves(wf_dtype d)
+{
+    return d == WF_BF16 || d == WF_F16;
+}
+void wf_row_values_draw_halves(wf_dtype d, const float from[], uint64_t rows, uint64_t row,
+                               const wf_draw draws[], uint16_t to[]);
+
 #endif

@@ -40,14 +40,14 @@ static WF_INLINE uint32_t goes_up(float fraction, uint32_t random)
 }
 
 /* Adding random bits below the last one that stays carries into it as often as it should. */
-static WF_INLINE uint16_t bf16_of(float f, uint32_t random)
+static WF_INLINE uint32_t bf16_of(float f, uint32_t random)
 {
     uint32_t u = bits_of(f), sign = u >> 16 & 0x8000u, magnitude = u & 0x7FFFFFFFu;
     uint32_t h = (magnitude + (random & 0xFFFFu)) >> 16;
 
     h = h > 0x7F7Fu ? 0x7F7Fu : h;
     h = magnitude > 0x7F800000u ? 0x7FC0u : h;
-    return (uint16_t)(sign | h);
+    return sign | h;
 }
 
 /* float16 below 2^-14 in magnitude, where it has equal steps of 2^-24; of a larger one something.
@@ -72,16 +72,45 @@ static WF_INLINE uint32_t f16_of(float f, uint32_t small, uint32_t random)
     return sign | h;
 }
 
+/* Loops go by so many at a time: left to itself the compiler takes as many as a vector has of the
+ * smallest type, and a short row would go one by one. */
+enum { TOGETHER = 16 };
+
+static WF_INLINE void bf16_some(const float *from, size_t n, wf_draw draw, uint32_t first,
+                                uint16_t *to)
+{
+    uint32_t h[TOGETHER];
+
+    for (size_t i = 0; i < n; i++)
+        h[i] = bf16_of(from[i], random_bits(draw, first + (uint32_t)i));
+    for (size_t i = 0; i < n; i++)
+        to[i] = (uint16_t)h[i];
+}
+
+static WF_INLINE void bf16_row(const float *from, size_t n, wf_draw draw, uint32_t first,
+                               uint16_t *to)
+{
+    size_t i = 0;
+
+    for (; i + TOGETHER <= n; i += TOGETHER)
+        bf16_some(from + i, TOGETHER, draw, first + (uint32_t)i, to + i);
+    if (i < n)
+        bf16_some(from + i, n - i, draw, first + (uint32_t)i, to + i);
+}
+
 WF_MULTIVERSION
 void wf_bf16_stochastic(const float *from, size_t n, wf_draw draw, uint32_t first, uint16_t *to)
 {
-    for (size_t i = 0; i < n; i++)
-        to[i] = bf16_of(from[i], random_bits(draw, first + (uint32_t)i));
+    bf16_row(from, n, draw, first, to);
 }
 
-/* Some loops go by so many at a time: left to itself the compiler takes as many as a vector has of
- * the smallest type, and a short row would go one by one. */
-enum { TOGETHER = 16 };
+WF_MULTIVERSION
+void wf_bf16_stochastic_rows(const float *from, size_t rows, size_t row, const wf_draw draws[],
+                             uint16_t *to)
+{
+    for (size_t i = 0; i < rows; i++)
+        bf16_row(from + i * row, row, draws[i], 0, to + i * row);
+}
 
 /* In several loops, since in one gcc jumps around the work for small numbers. */
 static WF_INLINE void f16_some(const float *from, size_t n, wf_draw draw, uint32_t first,
@@ -99,8 +128,8 @@ static WF_INLINE void f16_some(const float *from, size_t n, wf_draw draw, uint32
         to[i] = (uint16_t)small[i];
 }
 
-WF_MULTIVERSION
-void wf_f16_stochastic(const float *from, size_t n, wf_draw draw, uint32_t first, uint16_t *to)
+static WF_INLINE void f16_row(const float *from, size_t n, wf_draw draw, uint32_t first,
+                              uint16_t *to)
 {
     size_t i = 0;
 
@@ -108,6 +137,20 @@ void wf_f16_stochastic(const float *from, size_t n, wf_draw draw, uint32_t first
         f16_some(from + i, TOGETHER, draw, first + (uint32_t)i, to + i);
     if (i < n)
         f16_some(from + i, n - i, draw, first + (uint32_t)i, to + i);
+}
+
+WF_MULTIVERSION
+void wf_f16_stochastic(const float *from, size_t n, wf_draw draw, uint32_t first, uint16_t *to)
+{
+    f16_row(from, n, draw, first, to);
+}
+
+WF_MULTIVERSION
+void wf_f16_stochastic_rows(const float *from, size_t rows, size_t row, const wf_draw draws[],
+                            uint16_t *to)
+{
+    for (size_t i = 0; i < rows; i++)
+        f16_row(from + i * row, row, draws[i], 0, to + i * row);
 }
 
 /* Magnitudes are ordered as their bits are, NaN above all. */

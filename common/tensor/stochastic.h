@@ -35,6 +35,12 @@ static inline wf_draw wf_draw_of(uint64_t mixed)
  * is beyond the type's range becomes its largest number; NaN stays NaN. */
 void wf_bf16_stochastic(const float *from, size_t n, wf_draw draw, uint32_t first, uint16_t *to);
 void wf_f16_stochastic(const float *from, size_t n, wf_draw draw, uint32_t first, uint16_t *to);
+/* The same of whole rows of `row` elements side by side, each with a draw of its own: a call costs
+ * as much as a short row. */
+void wf_bf16_stochastic_rows(const float *from, size_t rows, size_t row, const wf_draw draws[],
+                             uint16_t *to);
+void wf_f16_stochastic_rows(const float *from, size_t rows, size_t row, const wf_draw draws[],
+                            uint16_t *to);
 
 /* The scale of a row: 0 if no number of it is above 2^-100 in magnitude, NaN if one is NaN; the
  * largest finite number stands for infinity. */

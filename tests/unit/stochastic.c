@@ -248,6 +248,31 @@ static void draws_do_not_go_together(void **state)
     }
 }
 
+/* Several at once are what each is alone, whatever their length. */
+static void rows_are_rounded_as_one_by_one(void **state)
+{
+    enum { MOST = 70, ROWS = 5 };
+    static float x[ROWS * MOST];
+    static uint16_t together[2][ROWS * MOST], alone[2][ROWS * MOST];
+    wf_draw draws[ROWS];
+
+    (void)state;
+    for (uint64_t row = 1; row <= MOST; row++) {
+        for (uint64_t i = 0; i < ROWS * row; i++)
+            x[i] = wf_rng_f32((wf_rng_key){1, row}, i) - 0.5F;
+        for (uint64_t r = 0; r < ROWS; r++)
+            draws[r] = draw_of(row * ROWS + r);
+        wf_bf16_stochastic_rows(x, ROWS, row, draws, together[0]);
+        wf_f16_stochastic_rows(x, ROWS, row, draws, together[1]);
+        for (uint64_t r = 0; r < ROWS; r++) {
+            wf_bf16_stochastic(x + r * row, row, draws[r], 0, alone[0] + r * row);
+            wf_f16_stochastic(x + r * row, row, draws[r], 0, alone[1] + r * row);
+        }
+        for (int k = 0; k < 2; k++)
+            assert_memory_equal(together[k], alone[k], ROWS * row * sizeof(uint16_t));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +285,7 @@ int main(void)
         cmocka_unit_test(int8_is_nearest_where_nothing_is_drawn),
         cmocka_unit_test(small_updates_add_up),
         cmocka_unit_test(draws_do_not_go_together),
+        cmocka_unit_test(rows_are_rounded_as_one_by_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
