@@ -42,6 +42,8 @@ void cuda_host_fail(const char *call, int after, int error);
 
 /* How many algorithms of a product cuBLASLt's heuristic names from now on: 1 to 3, at first 3. */
 void cuda_host_algorithms(int n);
+/* Whether it names none from now on for a product that sums rows; at first it does. */
+void cuda_host_refuse_sums(bool refuse);
 
 /* What the host's GPUs find of cuDNN from their first convolution on. At first it is there, and
  * computes each convolution without a bias; WEFT_TEST_CUDNN=missing in the environment: none is. */

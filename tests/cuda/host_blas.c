@@ -12,12 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SUMS = WF_CUDA_THEN_SUMS_OF_A | WF_CUDA_THEN_SUMS_OF_B };
 enum { INVALID = WF_CUDA_OF_BLAS + 7, NO_MEMORY = WF_CUDA_OF_BLAS + 3, WORKSPACE = 4096 };
 
 /* What an algorithm was chosen for. */
 typedef struct choice {
     int32_t magic, which;
-    uint32_t aligned;
+    uint32_t aligned, then;
 } choice;
 
 enum { MAGIC = 0x5EED, ALGORITHMS = 3 };
@@ -51,10 +52,16 @@ struct host_multiplication {
 
 static size_t objects;
 static int offered = ALGORITHMS;
+static bool refuses_sums;
 
 void cuda_host_algorithms(int n)
 {
     offered = n;
+}
+
+void cuda_host_refuse_sums(bool refuse)
+{
+    refuses_sums = refuse;
 }
 
 size_t host_blas_objects(void)
@@ -194,14 +201,35 @@ static bool fits(const wf_cuda_product *p, const wf_cuda_layout *a, const wf_cud
            have_types(p, a->type, c->type) && a->batch == c->batch && b->batch == c->batch;
 }
 
+/* The values of cublasLtEpilogue_t that weft knows: sums of rows go with nothing else. */
+static bool is_epilogue(uint32_t then)
+{
+    return then == WF_CUDA_THEN_NOTHING || then == WF_CUDA_THEN_SUMS_OF_A ||
+           then == WF_CUDA_THEN_SUMS_OF_B ||
+           (then != 0 && (then & ~(uint32_t)(WF_CUDA_THEN_BIAS | WF_CUDA_THEN_RELU)) == 0);
+}
+
+/* Whether there are algorithms with the epilogue. The vector of several products would need a
+ * stride of its own (CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE). */
+static bool has_sums(const wf_cuda_product *p, const wf_cuda_layout *c)
+{
+    if (!(p->then & SUMS))
+        return true;
+    return !refuses_sums && c->batch == 1 &&
+           (p->then & WF_CUDA_THEN_SUMS_OF_A ? !p->transposed[0] : p->transposed[1] != 0);
+}
+
 int host_choose(wf_cuda_lt *lt, wf_cuda_product *p, wf_cuda_layout *a, wf_cuda_layout *b,
                 wf_cuda_layout *c, size_t workspace, uint32_t aligned, int most,
                 wf_cuda_algorithm out[], int *n)
 {
-    if (!lt || most < 1 || !fits(p, a, b, c))
+    if (!lt || most < 1 || !fits(p, a, b, c) || !is_epilogue(p->then))
         return INVALID;
+    *n = 0;
+    if (!has_sums(p, c))
+        return WF_CUDA_NO_ALGORITHM;
     for (*n = 0; *n < WF_MIN(most, offered); ++*n) {
-        const choice chosen = {MAGIC, *n, aligned};
+        const choice chosen = {MAGIC, *n, aligned, p->then};
 
         out[*n] = (wf_cuda_algorithm){.workspace = WF_MIN(workspace, (size_t)WORKSPACE << *n)};
         memcpy(out[*n].of, &chosen, sizeof chosen);
@@ -240,6 +268,21 @@ static void check_matrix(const void *at, const wf_cuda_layout *l, uint32_t align
     need(!written || l->batch == 1 || l->stride >= one, "results that lie over each other");
 }
 
+/* The sums that an epilogue writes: as many as D has rows, for those of A, or columns, of D's type,
+ * in memory that nothing else of the product is in. */
+static void check_sums(const wf_cuda_product *p, const void *a, const void *b, const void *c,
+                       const wf_cuda_layout *of_c)
+{
+    uint64_t n = p->then & WF_CUDA_THEN_SUMS_OF_A ? of_c->rows : of_c->columns;
+
+    if (!(p->then & SUMS))
+        return;
+    need(has_sums(p, of_c), "sums of rows that it does not have");
+    need(p->bias && host_memory_has(p->bias, n * size_of(of_c)), "no place for its sums");
+    need((uintptr_t)p->bias % size_of(of_c) == 0, "sums at an odd place");
+    need(p->bias != a && p->bias != b && p->bias != c, "sums where a matrix lies");
+}
+
 static double scale_of(const wf_cuda_product *p, const void *value)
 {
     float f;
@@ -264,6 +307,9 @@ host_multiplication *host_multiplication_new(const wf_cuda_product *p, const voi
     memcpy(&chosen, algorithm->of, sizeof chosen);
     need(chosen.magic == MAGIC, "no algorithm");
     need(fits(p, of_a, of_b, of_c), "layouts that do not fit");
+    need(is_epilogue(p->then), "an epilogue that there is not");
+    need(chosen.then == p->then, "an algorithm that was chosen for another epilogue");
+    check_sums(p, a, b, c, of_c);
     check_matrix(a, of_a, chosen.aligned, false);
     check_matrix(b, of_b, chosen.aligned, false);
     check_matrix(c, of_c, chosen.aligned, true);
@@ -288,7 +334,8 @@ host_multiplication *host_multiplication_new(const wf_cuda_product *p, const voi
 
 double host_multiplication_ms(const host_multiplication *m)
 {
-    return host_time_of((uint64_t)m->which + m->of_c.rows * 31 + m->of_c.columns * 1009);
+    return host_time_of((uint64_t)m->which + m->of_c.rows * 31 + m->of_c.columns * 1009 +
+                        (m->p.then & SUMS) * 7919);
 }
 
 /* ---- the product ---- */
@@ -382,10 +429,30 @@ static void do_one(const host_multiplication *m, int32_t which, uint64_t row, ui
     put(m->c, &m->of_c, at, sum);
 }
 
+/* One of the sums: of a row of A' or a column of B', which alpha does not scale. */
+static void sum_one(const host_multiplication *m, uint64_t i)
+{
+    const wf_cuda_product *p = &m->p;
+    bool of_a = (p->then & WF_CUDA_THEN_SUMS_OF_A) != 0;
+    uint64_t k = p->transposed[0] ? m->of_a.rows : m->of_a.columns;
+    double sum = 0;
+
+    for (uint64_t j = 0; j < k; j++)
+        sum += of_a ? operand(m->a, &m->of_a, 0, p->transposed[0], i, j)
+                    : operand(m->b, &m->of_b, 0, p->transposed[1], j, i);
+    put((void *)(uintptr_t)p->bias, &m->of_c, (int64_t)i, sum);
+}
+
 void host_multiplication_do(const host_multiplication *m)
 {
+    uint64_t sums = m->p.then & WF_CUDA_THEN_SUMS_OF_A   ? m->of_c.rows
+                    : m->p.then & WF_CUDA_THEN_SUMS_OF_B ? m->of_c.columns
+                                                         : 0;
+
     for (int32_t which = 0; which < m->of_c.batch; which++)
         for (uint64_t column = 0; column < m->of_c.columns; column++)
             for (uint64_t row = 0; row < m->of_c.rows; row++)
                 do_one(m, which, row, column);
+    for (uint64_t i = 0; i < sums; i++)
+        sum_one(m, i);
 }

@@ -4,9 +4,11 @@
  *
  * What the documentation asks for is checked when a product is queued: that types agree, that the
  * extents of transposed operands fit, leading dimensions, the place and alignment of each matrix
- * with all of its batch, the bias that an epilogue needs, the workspace. A mistake ends the
- * program, and is named. The heuristic names three algorithms, which differ in what they take of
- * time and workspace.
+ * with all of its batch, the bias that an epilogue needs or the sums that it writes, which
+ * epilogues there are, the workspace. A mistake ends the program, and is named. The heuristic names
+ * three algorithms, which differ in what they take of time and workspace. For sums of rows it names
+ * none where cuBLASLt 13.0 has none: A has to be as it lies for those of A, and B transposed for
+ * those of B.
  */
 #ifndef TESTS_CUDA_HOST_BLAS_H
 #define TESTS_CUDA_HOST_BLAS_H

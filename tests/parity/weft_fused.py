@@ -67,8 +67,9 @@ class DotAttentionGrad(Fused):
 
 
 class Product(Fused):
-    def _run(self, a, b, transA=None, transB=None):
-        return (((turned(a) if transA else a) @ (turned(b) if transB else b)).astype(a.dtype),)
+    def _run(self, a, b, sums=None, transA=None, transB=None):
+        y = ((turned(a) if transA else a) @ (turned(b) if transB else b)).astype(a.dtype)
+        return (y, (a if sums == "a" else b).sum(axis=0, dtype=a.dtype)) if sums else (y,)
 
 
 OPS = [Chain, DotAttention, DotAttentionGrad, Linear, Product]
@@ -117,6 +118,16 @@ def cases(single):
             everything = np.ones((t, 1), bool)
             yield single("DotAttention", q, k, v, everything, domain=DOMAIN, fill=-1e9)
             yield single("DotAttentionGrad", dy, q, k, v, everything, domain=DOMAIN, fill=-1e9, n_out=3)
+
+
+def sums(single):
+    """For kernels.py, at its end: a case's number is its seed."""
+    for dtype in (np.float32, np.float64):
+        for m, k, n in ((3, 4, 5), (70, 300, 33), (1, 1, 1), (2, 5000, 3), (3, 0, 4), (0, 3, 4)):
+            for of, trans_a, trans_b in (("a", 1, 0), ("a", 1, 1), ("b", 0, 0), ("b", 1, 0)):
+                yield single("Product", ((k, m) if trans_a else (m, k), dtype),
+                             ((n, k) if trans_b else (k, n), dtype), n_out=2, domain=DOMAIN, sums=of,
+                             transA=trans_a, transB=trans_b)
 
 
 def gradients(case, node):

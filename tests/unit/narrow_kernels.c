@@ -283,6 +283,17 @@ static void products(void **state)
             check(x);
         }
     check((example){"Gemm", 1, 1, 1, {IN(130, 129), IN(129, 70), IN(70)}});
+    for (int b = 0; b < 2; b++) {
+        example x = {"Product", 3, 1, 2, {IN(700, 130), IN(700, 70)}, .n_attrs = 2};
+
+        x.attrs[0] = wf_attr_int("transA", 1);
+        x.attrs[1] = wf_attr_string("sums", b ? "b" : "a");
+        check(x);
+        x.narrow_out = 0;
+        check(x);
+        x.narrow_out = 3;
+        check(x);
+    }
     /* Neither is rounded: too small, and one for each of a batch. */
     check((example){"Gemm", 3, 1, 1, {IN(9, 5), IN(5, 7)}});
     check((example){"MatMul", 3, 1, 1, {IN(3, 40, 30), IN(3, 30, 50)}});

@@ -66,7 +66,8 @@ typedef struct wf_cuda_product wf_cuda_product; /* cublasLtMatmulDesc_t */
 typedef struct wf_cuda_layout wf_cuda_layout;   /* cublasLtMatrixLayout_t */
 
 enum {
-    WF_CUDA_OF_BLAS = 10000, /* its errors are these and its own number */
+    WF_CUDA_OF_BLAS = 10000,                     /* its errors are these and its own number */
+    WF_CUDA_NO_ALGORITHM = WF_CUDA_OF_BLAS + 15, /* CUBLAS_STATUS_NOT_SUPPORTED */
     /* types, of elements and of what is computed in */
     WF_CUDA_F32 = 0,
     WF_CUDA_F64 = 1,
@@ -81,11 +82,13 @@ enum {
     WF_CUDA_TRANSPOSE_A = 3,
     WF_CUDA_TRANSPOSE_B = 4,
     WF_CUDA_EPILOGUE = 7,
-    WF_CUDA_BIAS = 8,
+    WF_CUDA_BIAS = 8, /* read by THEN_BIAS, written by THEN_SUMS */
     WF_CUDA_TRANSPOSED = 1,
     WF_CUDA_THEN_NOTHING = 1,
     WF_CUDA_THEN_RELU = 2,
     WF_CUDA_THEN_BIAS = 4,
+    WF_CUDA_THEN_SUMS_OF_A = 256, /* CUBLASLT_EPILOGUE_BGRADA */
+    WF_CUDA_THEN_SUMS_OF_B = 512, /* CUBLASLT_EPILOGUE_BGRADB */
     /* attributes of a layout */
     WF_CUDA_BATCH = 5,
     WF_CUDA_BATCH_STRIDE = 6

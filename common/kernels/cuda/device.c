@@ -9,13 +9,6 @@
 
 enum { LEAST_MAJOR = 8 };
 
-typedef struct cuda_stream {
-    wf_stream base;
-    wf_cuda_stream *of;
-    wf_cuda_fault *fault;
-    bool lent; /* the fault is that of the stream which this one was made beside */
-} cuda_stream;
-
 typedef struct cuda_event {
     wf_device_event base;
     wf_cuda_event *of;
@@ -29,12 +22,12 @@ static const wf_cuda_gpu *gpu_of(const wf_device *d)
 
 wf_cuda_stream *wf_cuda_stream_of(const wf_stream *s)
 {
-    return ((const cuda_stream *)s)->of;
+    return ((const wf_cuda_lane *)s)->of;
 }
 
 wf_cuda_fault *wf_cuda_fault_of(const wf_stream *s)
 {
-    return ((const cuda_stream *)s)->fault;
+    return ((const wf_cuda_lane *)s)->fault;
 }
 
 wf_status wf_cuda_fail(const wf_cuda_gpu *g, int error, wf_err *err)
@@ -130,7 +123,7 @@ static void cuda_host_unpin(const wf_device *d, void *at)
 /* ---- streams ---- */
 
 /* The stream is done, or has failed. */
-static void close_stream(cuda_stream *s)
+static void close_stream(wf_cuda_lane *s)
 {
     const wf_cuda_gpu *g = gpu_of(s->base.device);
 
@@ -147,7 +140,7 @@ static void close_stream(cuda_stream *s)
 static wf_status open_stream(const wf_device *d, wf_cuda_fault *fault, wf_stream **out, wf_err *err)
 {
     const wf_cuda_gpu *g = gpu_of(d);
-    cuda_stream *s = calloc(1, sizeof *s);
+    wf_cuda_lane *s = calloc(1, sizeof *s);
     int error;
 
     if (!s)
@@ -201,7 +194,7 @@ static void cuda_stream_free(wf_stream *s)
 
     if (g->calls->use(g->index) == 0)
         (void)g->calls->stream_wait(wf_cuda_stream_of(s));
-    close_stream((cuda_stream *)s);
+    close_stream((wf_cuda_lane *)s);
 }
 
 static wf_status cuda_stream_after(wf_stream *s, wf_device_event *e, wf_err *err)

@@ -46,6 +46,15 @@ static inline const wf_cuda_gpu *wf_cuda_gpu_of(const wf_device *d)
 /* The status and sentence of an error number that is not 0. */
 wf_status wf_cuda_fail(const wf_cuda_gpu *g, int error, wf_err *err);
 
+/* A stream of a GPU. One that is made by hand, over a stream of CUDA's that is being measured, has
+ * no place for faults: it is for kernels that find none. */
+typedef struct wf_cuda_lane {
+    wf_stream base; /* first */
+    wf_cuda_stream *of;
+    wf_cuda_fault *fault;
+    bool lent; /* the fault is that of the stream which this one was made beside */
+} wf_cuda_lane;
+
 /* CUDA's stream of one of weft's, and where its kernels write what they find. */
 wf_cuda_stream *wf_cuda_stream_of(const wf_stream *s);
 wf_cuda_fault *wf_cuda_fault_of(const wf_stream *s);

@@ -5,6 +5,8 @@
 #include "common/graph/infer.h"
 #include "common/graph/ops/ops.h"
 
+#include <string.h>
+
 /* MatMul: as numpy.matmul, the axes before the last two broadcast. */
 
 /* The contracted axes, and the two that stay; a vector has no axis that stays. */
@@ -128,9 +130,11 @@ static wf_status grad(wf_grads *g, const wf_node *n, wf_err *err)
 const wf_op wf_op_matmul =
     WF_FOLDABLE(WF_DOMAIN_ONNX, "MatMul", 13, 2, 2, infer_matmul, .grad = grad);
 
-/* ai.weft Product(a, b): MatMul that reads a, b or both with their last two axes exchanged. The
- * compiler makes it of MatMul and Transpose, once gradients are built; so it needs none of its
- * own. */
+/* ai.weft Product(a, b): MatMul that reads a, b or both with their last two axes exchanged. Of two
+ * matrices it may give a second result: the sum of the rows of a or b as it lies, where the product
+ * adds up over these rows too. That is a bias's gradient beside its weight's. The compiler makes it
+ * of MatMul, Gemm, Transpose and ReduceSum, once gradients are built; so it needs none of its own.
+ */
 
 /* v as the product reads it. */
 static wf_value as_read(const wf_value *v, bool transposed)
@@ -142,6 +146,32 @@ static wf_value as_read(const wf_value *v, bool transposed)
         turned.axes[v->rank - 2] = v->axes[v->rank - 1];
     }
     return turned;
+}
+
+/* The second result. */
+static wf_status infer_sums(wf_node *n, wf_err *err)
+{
+    const char *sums = wf_node_string(n, "sums", "");
+    bool of_a = strcmp(sums, "a") == 0, of_b = strcmp(sums, "b") == 0;
+    const wf_value *of = n->in[of_a ? 0 : 1];
+    char text[WF_VALUE_STR];
+
+    if (!of_a && !of_b)
+        return wf_fail(err, WF_UNSUPPORTED, "set sums to a or b",
+                       "it has a second result, the sums of the rows of \"%.40s\"", sums);
+    if (of_a ? !wf_node_int(n, "transA", 0) : wf_node_int(n, "transB", 0) != 0)
+        return wf_fail(err, WF_UNSUPPORTED, of_a ? "set transA=1" : "leave transB out",
+                       "it does not add up over the rows of %s, whose sums are asked for", sums);
+    wf_out_unknown(n, 1, of->dtype);
+    if (n->in[0]->rank < 0 || n->in[1]->rank < 0)
+        return WF_OK;
+    for (uint32_t i = 0; i < 2; i++)
+        if (n->in[i]->rank != 2)
+            return wf_fail(err, WF_SHAPE, NULL,
+                           "%c is %s, and must be a matrix where rows are summed", 'A' + (int)i,
+                           wf_value_str(n->in[i], text, sizeof text));
+    wf_out_axes(n, 1, of->dtype, 1, &of->axes[1]);
+    return WF_OK;
 }
 
 static wf_status infer_product(wf_graph *g, wf_node *n, wf_err *err)
@@ -156,6 +186,8 @@ static wf_status infer_product(wf_graph *g, wf_node *n, wf_err *err)
     WF_TRY(wf_need_float(n, 0, "A", err));
     WF_TRY(wf_need_same_dtype(n, 0, 1, err));
     wf_out_unknown(n, 0, a->dtype);
+    if (wf_node_has_out(n, 1))
+        WF_TRY(infer_sums(n, err));
     if (a->rank < 0 || b->rank < 0)
         return WF_OK;
     wf_value_str(a, text_a, sizeof text_a);
@@ -179,11 +211,15 @@ static wf_status infer_product(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-static const wf_attr_row attrs[] = {
-    {"transA", WF_ATTR_INT, false}, {"transB", WF_ATTR_INT, false}, {0}};
+static const wf_attr_row attrs[] = {{"sums", WF_ATTR_STRING, false},
+                                    {"transA", WF_ATTR_INT, false},
+                                    {"transB", WF_ATTR_INT, false},
+                                    {0}};
 
-const wf_op wf_op_product =
-    WF_FOLDABLE(WF_DOMAIN_WEFT, "Product", 1, 2, 2, infer_product,
-                .means = "(a, b) -> y; attrs transA = 0, transB = 0; MatMul of matrices, with "
-                         "their last two axes exchanged",
-                .attrs = attrs);
+const wf_op wf_op_product = WF_OPERATION(
+    WF_DOMAIN_WEFT, "Product", 1, 2, 2, 1, 2, WF_OP_FOLDABLE, infer_product,
+    .means = "(a, b) -> y, (sums); attrs sums = \"\", transA = 0, transB = 0; MatMul of "
+             "matrices, with their last two axes exchanged; sums: of the rows of a "
+             "(with sums = \"a\", transA = 1) or b (sums = \"b\", transB = 0), of which "
+             "the product is a sum too",
+    .attrs = attrs);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cpu/nn/matmul.c - MatMul: products of the last two axes, the axes before them
  * broadcast; vectors are rows on the left and columns on the right. And Product, which reads them
- * transposed. */
+ * transposed, and may sum the rows of one: as ReduceSum does, with its bits. */
 #include "common/kernels/cpu/cpu.h"
 #include "common/kernels/cpu/product/gemm_avx512.h"
 #include "common/kernels/cpu/product/product.h"
+#include "common/kernels/cpu/reduce/reduce.h"
 #include "common/kernels/shape/walk.h"
 
 typedef struct plan {
@@ -15,6 +16,8 @@ typedef struct plan {
     wf_gemm gemm;
     int64_t parts;
     size_t room; /* workspace of a part */
+    void *sums;  /* how rows are summed; NULL: they are not */
+    int summed;  /* the operand whose rows are */
 } plan;
 
 typedef struct job {
@@ -54,6 +57,20 @@ static void prepare_several(wf_prep *prep, plan *s)
     prep->workspace_bytes = (size_t)s->parts * s->room;
 }
 
+/* The product is done before rows are summed, in the same workspace. */
+static wf_status prepare_sums(wf_prep *prep, plan *s, const wf_tensor *const in[], wf_err *err)
+{
+    const size_t before = prep->workspace_bytes;
+
+    s->summed = wf_node_string(prep->node, "sums", "")[0] == 'b';
+    prep->workspace_bytes = 0;
+    WF_TRY(wf_reduce_prepare(prep, in[s->summed], 1, err));
+    s->sums = prep->state;
+    prep->state = s;
+    prep->workspace_bytes = WF_MAX(prep->workspace_bytes, before);
+    return WF_OK;
+}
+
 static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
                          wf_err *err)
 {
@@ -87,8 +104,11 @@ static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_te
     if (!fits(p))
         return wf_fail(err, WF_UNSUPPORTED, NULL, "an axis is longer than 2^31 - 1");
     prep->state = s;
-    if (s->batch.elems == 1)
-        return wf_product_prepare(prep, p, 0, &s->way, err);
+    if (s->batch.elems == 1) {
+        WF_TRY(wf_product_prepare(prep, p, 0, &s->way, err));
+        prep->widens = prep->widens || (out[1] && out[1]->dtype == WF_BF16);
+        return out[1] ? prepare_sums(prep, s, in, err) : WF_OK;
+    }
     prep->widens = p->a_is_bf16 || p->b_is_bf16 || p->c_is_bf16;
     prepare_several(prep, s);
     return WF_OK;
@@ -128,6 +148,15 @@ static void range(void *arg, int64_t begin, int64_t end)
     }
 }
 
+static void sum_rows(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[])
+{
+    const plan *s = run->state;
+    wf_run sums = *run;
+
+    sums.state = s->sums;
+    wf_reduce_run(&sums, WF_REDUCE_SUM, in[s->summed], out[1]);
+}
+
 static wf_status matmul(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                         wf_err *err)
 {
@@ -137,6 +166,8 @@ static wf_status matmul(const wf_run *run, const wf_tensor *const in[], wf_tenso
     (void)err;
     if (s->way) {
         wf_product_go(s->way, run, in[0]->data, in[1]->data, NULL, out[0]->data);
+        if (s->sums)
+            sum_rows(run, in, out);
         return WF_OK;
     }
     j.product.a = in[0]->data;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cuda/nn/matmul.cu - MatMul: products of the last two axes, the axes before them
  * broadcast; vectors are rows on the left and columns on the right. And Product, which reads them
- * transposed. */
+ * transposed, and may sum the rows of one: in the product itself, or in a kernel behind it. */
 #include "common/kernels/cuda/product/factors.h"
+#include "common/kernels/cuda/reduce/reduce.h"
 
 namespace
 {
@@ -13,6 +14,10 @@ typedef struct plan {
     int64_t sizes[3];      /* elements of a matrix A, B, C */
     size_t bytes[3];       /* of an element of theirs, as they are multiplied */
     wf_factors factors;
+    wf_cuda_sums sums; /* of whose rows */
+    bool sums_apart;   /* the way gives none */
+    wf_dtype summed;   /* the type of these rows */
+    wf_reduction reduction;
 } plan;
 
 void release(void *state)
@@ -58,6 +63,49 @@ uint32_t alignment(const plan *s)
     return (uint32_t)(bits & -bits); /* the lowest one */
 }
 
+/* Sums of rows of T. */
+template <class T>
+wf_status sum_as(const plan *s, const wf_run *run, wf_from<T> x, void *sums, void *room,
+                 wf_err *err)
+{
+    return wf_reduce_by<T, wf_number<T>, wf_sum<double>>(
+        run, s->reduction, x, static_cast<wf_number<T> *>(sums), room, {}, err);
+}
+
+/* A wf_cuda_sum_fn. */
+wf_status sum_rows(const void *arg, const wf_run *run, const void *x, void *sums, void *room,
+                   wf_err *err)
+{
+    const plan *s = static_cast<const plan *>(arg);
+
+    if (s->summed == WF_F64)
+        return sum_as<double>(s, run, static_cast<const double *>(x), sums, room, err);
+    if (s->summed == WF_F32)
+        return sum_as<float>(s, run, static_cast<const float *>(x), sums, room, err);
+    return sum_as<wf_narrow>(s, run, wf_narrow_from{x, s->summed}, sums, room, err);
+}
+
+/* Which rows are summed. A factor that is rounded for the product is summed as it was before, and
+ * sums are not rounded as the product may be: then the product gives none. */
+void plan_sums(const wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
+               plan *s, wf_cuda_gemm *g)
+{
+    const bool of_b = wf_node_string(prep->node, "sums", "")[0] == 'b';
+    const wf_tensor *of = in[of_b];
+    wf_reduce_plan p;
+
+    wf_reduce_plan_of(of, 1, &p);
+    s->reduction = wf_reduction_of(p);
+    s->summed = of->dtype;
+    s->sums = of_b ? WF_CUDA_SUMS_OF_B : WF_CUDA_SUMS_OF_A;
+    s->sums_apart =
+        s->factors.rounded[of_b ? WF_FACTOR_B : WF_FACTOR_A] || out[1]->dtype != out[0]->dtype;
+    if (s->sums_apart)
+        return;
+    g->sums = s->sums;
+    g->sum = {sum_rows, s, wf_reduce_bytes(s->reduction)};
+}
+
 wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
                   wf_err *err)
 {
@@ -84,11 +132,19 @@ wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *c
     s->bytes[0] = s->bytes[1] = wf_dtype_size(g.factors == WF_NONE ? g.dtype : g.factors);
     s->bytes[2] = wf_dtype_size(out[0]->dtype);
     g.aligned = alignment(s);
+    prep->widens = wf_is_narrow(out[1]); /* of sums that nothing rounds */
+    if (prep->widens)
+        return WF_OK;
+    if (out[1])
+        plan_sums(prep, in, out, s, &g);
     prep->state = s;
     prep->release = release;
+    prep->workspace_bytes = s->sums ? wf_reduce_bytes(s->reduction) : 0;
     if (!s->batch.elems || !g.m || !g.n || !g.k)
         return WF_OK;
     WF_TRY(wf_cuda_gemm_new(prep, &g, &s->way, err));
+    if (s->sums_apart)
+        prep->workspace_bytes = WF_MAX(prep->workspace_bytes, wf_reduce_bytes(s->reduction));
     return wf_factors_take_room(prep, &s->factors, read, err);
 }
 
@@ -114,6 +170,20 @@ void go_along(void *arg, const wf_span *at)
                                 j->c + (size_t)(at->first * sizes[2]) * bytes[2], j->err);
 }
 
+/* Of two matrices, with sums. */
+wf_status with_sums(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
+                    const void *a, const void *b, wf_err *err)
+{
+    const plan *s = static_cast<const plan *>(run->state);
+    const wf_tensor *of = in[s->sums == WF_CUDA_SUMS_OF_B];
+
+    if (s->way && !s->sums_apart)
+        return wf_cuda_gemm_go_sums(s->way, run, a, b, out[1]->data, out[0]->data, err);
+    if (s->way)
+        WF_TRY(wf_cuda_gemm_go(s->way, run, a, b, nullptr, out[0]->data, err));
+    return sum_rows(s, run, of->data, out[1]->data, run->workspace, err);
+}
+
 wf_status matmul(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                  wf_err *err)
 {
@@ -121,10 +191,14 @@ wf_status matmul(const wf_run *run, const wf_tensor *const in[], wf_tensor *cons
     const void *a, *b;
     job j = {s, run, nullptr, nullptr, static_cast<char *>(out[0]->data), WF_OK, err};
 
-    if (!s->way)
-        return wf_stream_fill(run->stream, out[0]->data, 0, wf_tensor_bytes(out[0]), err);
+    if (!s->way) {
+        WF_TRY(wf_stream_fill(run->stream, out[0]->data, 0, wf_tensor_bytes(out[0]), err));
+        return s->sums ? with_sums(run, in, out, nullptr, nullptr, err) : WF_OK;
+    }
     WF_TRY(wf_factor_ready(&s->factors, WF_FACTOR_A, run, in[0], &a, err));
     WF_TRY(wf_factor_ready(&s->factors, WF_FACTOR_B, run, in[1], &b, err));
+    if (s->sums)
+        return with_sums(run, in, out, a, b, err);
     j.a = static_cast<const char *>(a);
     j.b = static_cast<const char *>(b);
     wf_walk_range(&s->batch, 0, s->batch.elems, go_along, &j);

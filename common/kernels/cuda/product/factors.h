@@ -27,7 +27,8 @@ struct wf_factors {
 static inline void wf_factors_of(const wf_prep *prep, const wf_tensor *const in[],
                                  const wf_tensor *out, wf_cuda_gemm *g, wf_factors *f)
 {
-    const wf_dtype narrow = wf_narrow_of(prep->node, in, &out);
+    const wf_tensor *const made[WF_KERNEL_PORTS] = {out};
+    const wf_dtype narrow = wf_narrow_of(prep->node, in, made);
 
     *f = wf_factors{};
     g->dtype = out->dtype == WF_F64 ? WF_F64 : WF_F32;

@@ -4,7 +4,11 @@
  * cuBLASLt's matrices are column-major: C is its n x m matrix, which is B' times A' there.
  *
  * A description is of one caller at a time, since the row's address is one of its attributes; so a
- * way is too, as a plan is. */
+ * way is too, as a plan is.
+ *
+ * Sums of the rows of A are those of cuBLASLt's B, which has to be transposed for it, and sums of
+ * the rows of B those of its A, which has not: it adds up along the columns of its matrices as they
+ * lie, and has no algorithm for another layout. */
 #include "common/kernels/cuda/product/product.h"
 #include "common/base/size.h"
 
@@ -18,9 +22,11 @@ struct wf_cuda_gemm_way {
     const wf_cuda_gpu *gpu;
     wf_dtype factors, result; /* of A and B, of C */
     int compute;
-    wf_cuda_product *product;
+    bool apart;                   /* the sums are a kernel of their own */
+    wf_cuda_product *products[2]; /* by `apart`: with all that was asked for; without the sums */
     wf_cuda_layout *a, *b, *c;
     wf_cuda_algorithm algorithm;
+    size_t workspace;
 };
 
 /* The error of a call, if none before it failed. */
@@ -73,22 +79,33 @@ static int add_layout(const wf_cuda_gemm_way *w, wf_dtype dtype, int64_t rows, i
     return error;
 }
 
-static int describe(wf_cuda_gemm_way *w)
+static int describe_product(const wf_cuda_gemm_way *w, wf_cuda_sums sums, wf_cuda_product **out)
 {
+    static const uint32_t then_sums[] = {
+        [WF_CUDA_SUMS_OF_A] = WF_CUDA_THEN_SUMS_OF_B, [WF_CUDA_SUMS_OF_B] = WF_CUDA_THEN_SUMS_OF_A};
     const wf_cuda_calls *calls = w->gpu->calls;
     const wf_cuda_gemm *g = &w->g;
     int32_t transposed = WF_CUDA_TRANSPOSED;
-    uint32_t then = (g->adds_row ? WF_CUDA_THEN_BIAS : 0) | (g->cuts ? WF_CUDA_THEN_RELU : 0);
-    int error = calls->product_new(&w->product, w->compute, type_of(g->dtype));
+    uint32_t then =
+        (g->adds_row ? WF_CUDA_THEN_BIAS : 0) | (g->cuts ? WF_CUDA_THEN_RELU : 0) | then_sums[sums];
+    int error = calls->product_new(out, w->compute, type_of(g->dtype));
 
     if (g->trans_b)
-        NEXT(error,
-             calls->product_set(w->product, WF_CUDA_TRANSPOSE_A, &transposed, sizeof transposed));
+        NEXT(error, calls->product_set(*out, WF_CUDA_TRANSPOSE_A, &transposed, sizeof transposed));
     if (g->trans_a)
-        NEXT(error,
-             calls->product_set(w->product, WF_CUDA_TRANSPOSE_B, &transposed, sizeof transposed));
+        NEXT(error, calls->product_set(*out, WF_CUDA_TRANSPOSE_B, &transposed, sizeof transposed));
     if (then)
-        NEXT(error, calls->product_set(w->product, WF_CUDA_EPILOGUE, &then, sizeof then));
+        NEXT(error, calls->product_set(*out, WF_CUDA_EPILOGUE, &then, sizeof then));
+    return error;
+}
+
+static int describe(wf_cuda_gemm_way *w)
+{
+    const wf_cuda_gemm *g = &w->g;
+    int error = describe_product(w, g->sums, &w->products[0]);
+
+    if (g->sums != WF_CUDA_NO_SUMS)
+        NEXT(error, describe_product(w, WF_CUDA_NO_SUMS, &w->products[1]));
     NEXT(error, add_layout(w, w->factors, g->trans_b ? g->n : g->k, g->trans_b ? g->k : g->n,
                            g->strides[1], &w->b));
     NEXT(error, add_layout(w, w->factors, g->trans_a ? g->k : g->m, g->trans_a ? g->m : g->k,
@@ -99,7 +116,7 @@ static int describe(wf_cuda_gemm_way *w)
 
 /* All that an algorithm depends on. */
 typedef struct described {
-    int64_t dtype, factors, result, compute, trans_a, trans_b, adds_row, cuts, adds_to;
+    int64_t dtype, factors, result, compute, trans_a, trans_b, adds_row, cuts, adds_to, sums;
     int64_t m, n, k, batch, strides[3], aligned, workspace;
 } described;
 
@@ -116,6 +133,7 @@ static described describe_case(const wf_cuda_gemm_way *w)
                        .adds_row = g->adds_row,
                        .cuts = g->cuts,
                        .adds_to = g->beta != 0,
+                       .sums = g->sums,
                        .m = g->m,
                        .n = g->n,
                        .k = g->k,
@@ -131,69 +149,132 @@ static size_t bytes_of(const wf_cuda_gemm *g, wf_dtype dtype, int64_t elems, int
     return (size_t)((g->batch - 1) * stride + elems) * wf_dtype_size(dtype);
 }
 
-static int multiply(const wf_cuda_gemm_way *w, const wf_cuda_algorithm *by, const void *a,
-                    const void *b, const void *row, void *c, void *workspace, wf_cuda_stream *s)
+/* Where an algorithm works: memory of the device. */
+typedef struct operands {
+    const void *a, *b;
+    const void *row; /* that is added; or the sums, which are written */
+    void *c, *workspace;
+} operands;
+
+static int multiply(const wf_cuda_gemm_way *w, const wf_cuda_algorithm *by, bool apart,
+                    const operands *o, wf_cuda_stream *s)
 {
     const wf_cuda_calls *calls = w->gpu->calls;
+    wf_cuda_product *product = w->products[apart];
     float alpha = (float)w->g.alpha, beta = (float)w->g.beta;
     bool is_f32 = w->g.dtype == WF_F32;
     int error = 0;
 
-    if (w->g.adds_row)
-        NEXT(error, calls->product_set(w->product, WF_CUDA_BIAS, &row, sizeof row));
-    NEXT(error, calls->multiply(w->gpu->lt, w->product,
-                                is_f32 ? (const void *)&alpha : (const void *)&w->g.alpha, b, w->b,
-                                a, w->a, is_f32 ? (const void *)&beta : (const void *)&w->g.beta, c,
-                                w->c, by, workspace, s));
+    if (w->g.adds_row || (w->g.sums != WF_CUDA_NO_SUMS && !apart))
+        NEXT(error, calls->product_set(product, WF_CUDA_BIAS, &o->row, sizeof o->row));
+    NEXT(error, calls->multiply(
+                    w->gpu->lt, product, is_f32 ? (const void *)&alpha : (const void *)&w->g.alpha,
+                    o->b, w->b, o->a, w->a, is_f32 ? (const void *)&beta : (const void *)&w->g.beta,
+                    o->c, w->c, by, o->workspace, s));
     return error;
 }
+
+/* The sums in a kernel of their own; they are in o->row. */
+static wf_status sum_apart(const wf_cuda_gemm_way *w, const wf_run *run, const operands *o,
+                           wf_err *err)
+{
+    const wf_cuda_sum *sum = &w->g.sum;
+
+    return sum->run(sum->arg, run, w->g.sums == WF_CUDA_SUMS_OF_A ? o->a : o->b,
+                    (void *)(uintptr_t)o->row, o->workspace, err);
+}
+
+/* ---- algorithms ---- */
 
 /* Algorithms to choose from. */
 typedef struct choosing {
     const wf_cuda_gemm_way *w;
-    wf_cuda_algorithm found[WF_TUNE_MOST];
+    const wf_prep *prep;
+    int n;
+    wf_cuda_algorithm found[WF_TUNE_RACE];
+    bool apart[WF_TUNE_RACE]; /* the sums are a kernel of their own */
 } choosing;
 
 static int go(void *arg, unsigned i, const void *const tensors[], void *workspace,
               wf_cuda_stream *s)
 {
     const choosing *c = arg;
+    const operands o = {tensors[0], tensors[1], tensors[3], (void *)(uintptr_t)tensors[2],
+                        workspace};
+    wf_cuda_lane lane = {.base = {.device = c->prep->device}, .of = s};
+    const wf_run run = {.node = c->prep->node, .device = c->prep->device, .stream = &lane.base};
+    int error = multiply(c->w, &c->found[i], c->apart[i], &o, s);
+    wf_err err;
 
-    return multiply(c->w, &c->found[i], tensors[0], tensors[1], tensors[3],
-                    (void *)(uintptr_t)tensors[2], workspace, s);
+    if (error == 0 && c->apart[i] && sum_apart(c->w, &run, &o, &err) != WF_OK)
+        error = WF_CUDA_NO_ALGORITHM; /* whatever it is: this one cannot be queued */
+    return error;
 }
 
-static wf_cuda_algorithm pick(const wf_cuda_gemm_way *w, choosing *c, int n)
+/* What the product and the kernel behind it take, one after the other. */
+static size_t workspace_of(const choosing *c, int i)
 {
+    return WF_MAX(c->found[i].workspace, c->apart[i] ? c->w->g.sum.room : 0);
+}
+
+static int pick(const choosing *c)
+{
+    const wf_cuda_gemm_way *w = c->w;
     const wf_cuda_gemm *g = &w->g;
+    const int64_t row = g->sums == WF_CUDA_SUMS_OF_A ? g->m : g->n;
     const size_t tensors[] = {bytes_of(g, w->factors, g->m * g->k, g->strides[0]),
                               bytes_of(g, w->factors, g->k * g->n, g->strides[1]),
                               bytes_of(g, w->result, g->m * g->n, g->strides[2]),
-                              (size_t)g->n * wf_dtype_size(w->result)};
+                              (size_t)row * wf_dtype_size(w->result)};
     const described d = describe_case(w);
     const wf_tune_case of = {"cublasLt", w->gpu->calls->lt_version(), &d, sizeof d};
-    wf_tune_candidates candidates = {
-        .n = (unsigned)n, .n_tensors = WF_COUNT(tensors), .tensors = tensors, .go = go, .arg = c};
+    wf_tune_candidates candidates = {.n = (unsigned)c->n,
+                                     .n_tensors = WF_COUNT(tensors),
+                                     .tensors = tensors,
+                                     .go = go,
+                                     .arg = (void *)(uintptr_t)c};
 
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < c->n; i++) {
         memcpy(candidates.names[i].of, c->found[i].of, sizeof c->found[i].of);
-        candidates.workspace = WF_MAX(candidates.workspace, c->found[i].workspace);
+        candidates.names[i].way[0] = c->apart[i];
+        candidates.workspace = WF_MAX(candidates.workspace, workspace_of(c, i));
     }
-    return c->found[wf_tune_pick(w->gpu->tuned, &of, &candidates)];
+    return (int)wf_tune_pick(w->gpu->tuned, &of, &candidates);
+}
+
+/* Asks for `most` more algorithms; none is no error where others may be found. */
+static int ask(choosing *c, bool apart, int most)
+{
+    const wf_cuda_gemm_way *w = c->w;
+    int n = 0,
+        error = w->gpu->calls->choose(w->gpu->lt, w->products[apart], w->b, w->a, w->c,
+                                      MOST_WORKSPACE, w->g.aligned, most, c->found + c->n, &n);
+
+    if (error == WF_CUDA_NO_ALGORITHM && w->g.sums != WF_CUDA_NO_SUMS && !apart)
+        return 0;
+    for (int i = 0; i < n && error == 0; i++)
+        c->apart[c->n++] = apart;
+    return error;
 }
 
 static int choose(wf_cuda_gemm_way *w, const wf_prep *prep)
 {
-    const int most = prep->untimed && !prep->takes_any ? 1 : WF_TUNE_MOST;
-    choosing c = {.w = w};
-    int n = 0, error = w->gpu->calls->choose(w->gpu->lt, w->product, w->b, w->a, w->c,
-                                             MOST_WORKSPACE, w->g.aligned, most, c.found, &n);
+    const bool takes_first = prep->untimed && !prep->takes_any;
+    const int most = takes_first ? 1 : WF_TUNE_MOST;
+    choosing c = {.w = w, .prep = prep};
+    int error = ask(&c, false, most), picked = 0;
 
+    if (w->g.sums != WF_CUDA_NO_SUMS && !(takes_first && c.n > 0))
+        NEXT(error, ask(&c, true, most));
     if (error != 0)
         return error;
-    w->algorithm = prep->untimed ? c.found[0] : pick(w, &c, n);
-    for (int i = 1; prep->takes_any && i < n; i++)
-        w->algorithm.workspace = WF_MAX(w->algorithm.workspace, c.found[i].workspace);
+    if (!prep->untimed)
+        picked = pick(&c);
+    w->algorithm = c.found[picked];
+    w->apart = c.apart[picked];
+    w->workspace = workspace_of(&c, picked);
+    for (int i = 0; prep->takes_any && i < c.n; i++)
+        w->workspace = WF_MAX(w->workspace, workspace_of(&c, i));
     return 0;
 }
 
@@ -219,7 +300,7 @@ wf_status wf_cuda_gemm_new(wf_prep *prep, const wf_cuda_gemm *g, wf_cuda_gemm_wa
         wf_cuda_gemm_free(w);
         return rc;
     }
-    prep->workspace_bytes = w->algorithm.workspace;
+    prep->workspace_bytes = w->workspace;
     *out = w;
     return WF_OK;
 }
@@ -230,8 +311,9 @@ void wf_cuda_gemm_free(wf_cuda_gemm_way *w)
 
     if (!w)
         return;
-    if (w->product)
-        (void)calls->product_free(w->product);
+    for (size_t i = 0; i < WF_COUNT(w->products); i++)
+        if (w->products[i])
+            (void)calls->product_free(w->products[i]);
     if (w->a)
         (void)calls->layout_free(w->a);
     if (w->b)
@@ -241,13 +323,30 @@ void wf_cuda_gemm_free(wf_cuda_gemm_way *w)
     free(w);
 }
 
-wf_status wf_cuda_gemm_go(const wf_cuda_gemm_way *w, const wf_run *run, const void *a,
-                          const void *b, const void *row, void *c, wf_err *err)
+static wf_status queue(const wf_cuda_gemm_way *w, const wf_run *run, const operands *o, wf_err *err)
 {
     int error = w->gpu->calls->use(w->gpu->index);
 
     wf_tune_say(w->gpu->tuned);
-    NEXT(error,
-         multiply(w, &w->algorithm, a, b, row, c, run->workspace, wf_cuda_stream_of(run->stream)));
+    NEXT(error, multiply(w, &w->algorithm, w->apart, o, wf_cuda_stream_of(run->stream)));
     return error == 0 ? WF_OK : wf_cuda_fail(w->gpu, error, err);
+}
+
+wf_status wf_cuda_gemm_go(const wf_cuda_gemm_way *w, const wf_run *run, const void *a,
+                          const void *b, const void *row, void *c, wf_err *err)
+{
+    const operands o = {a, b, row, c, run->workspace};
+
+    wf_assert(w->g.sums == WF_CUDA_NO_SUMS);
+    return queue(w, run, &o, err);
+}
+
+wf_status wf_cuda_gemm_go_sums(const wf_cuda_gemm_way *w, const wf_run *run, const void *a,
+                               const void *b, void *sums, void *c, wf_err *err)
+{
+    const operands o = {a, b, sums, c, run->workspace};
+
+    wf_assert(w->g.sums != WF_CUDA_NO_SUMS);
+    WF_TRY(queue(w, run, &o, err));
+    return w->apart ? sum_apart(w, run, &o, err) : WF_OK;
 }

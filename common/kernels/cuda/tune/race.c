@@ -25,7 +25,7 @@ typedef struct race {
     void *workspace;
     wf_cuda_stream *stream;
     wf_cuda_event *from, *to;
-    float ms[WF_TUNE_MOST]; /* of the fastest turn; NAN: it cannot be queued */
+    float ms[WF_TUNE_RACE]; /* of the fastest turn; NAN: it cannot be queued */
 } race;
 
 static int make_room(race *r)
@@ -33,7 +33,7 @@ static int make_room(race *r)
     size_t at[MOST_TENSORS + 1], all = 0;
     int error;
 
-    wf_assert(r->of->n_tensors <= MOST_TENSORS && r->of->n <= WF_TUNE_MOST);
+    wf_assert(r->of->n_tensors <= MOST_TENSORS && r->of->n <= WF_TUNE_RACE);
     for (unsigned i = 0; i <= r->of->n_tensors; i++) {
         size_t bytes = i < r->of->n_tensors ? r->of->tensors[i] : r->of->workspace;
 

@@ -17,7 +17,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { WF_TUNE_MOST = 4 /* algorithms of a case that are measured */ };
+enum {
+    WF_TUNE_MOST = 4,               /* algorithms that a library is asked for at a time */
+    WF_TUNE_RACE = 2 * WF_TUNE_MOST /* candidates of a case: a library may be asked twice */
+};
 
 /* What a GPU has chosen so far. */
 typedef struct wf_tuned wf_tuned;
@@ -28,9 +31,11 @@ WF_MUST_USE wf_status wf_tuned_new(const wf_cuda_calls *calls, const char *gpu,
 /* Frees *t and sets it to NULL; NULL is fine. */
 void wf_tuned_free(wf_tuned **t);
 
-/* What a library calls an algorithm of its: bytes that are the same in each process. */
+/* What a library calls an algorithm of its: bytes that are the same in each process; and in which
+ * of several ways weft uses it. */
 typedef struct wf_tune_name {
     unsigned char of[64];
+    unsigned char way[8];
 } wf_tune_name;
 
 /* What an algorithm is chosen for. */
@@ -43,8 +48,8 @@ typedef struct wf_tune_case {
 
 /* Algorithms that compute a case, best first. */
 typedef struct wf_tune_candidates {
-    unsigned n; /* 1 to WF_TUNE_MOST */
-    wf_tune_name names[WF_TUNE_MOST];
+    unsigned n; /* 1 to WF_TUNE_RACE */
+    wf_tune_name names[WF_TUNE_RACE];
     unsigned n_tensors;
     const size_t *tensors; /* [n_tensors]: bytes of each */
     size_t workspace;      /* bytes, that the hungriest needs */
