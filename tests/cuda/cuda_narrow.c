@@ -23,6 +23,7 @@ typedef struct step {
         uint32_t rank;
         int64_t dims[4];
     } in[MOST_IN];
+    bool trains; /* attr training_mode */
 } step;
 
 #define IN(...)                                                                                    \
@@ -39,6 +40,7 @@ static const wf_dtype types[] = {WF_BF16, WF_F16};
 static wf_graph *graph_of(const step *s, wf_dtype type)
 {
     static const char *const names[MOST_IN] = {"a", "b", "c", "d"};
+    const wf_attr trains = wf_attr_int("training_mode", 1);
     wf_graph *g = new_graph();
     wf_emit e = wf_emit_begin(g, "node", NULL);
     wf_value *in[MOST_IN], *out[MOST_OUT];
@@ -47,7 +49,7 @@ static wf_graph *graph_of(const step *s, wf_dtype type)
 
     for (; n < MOST_IN && s->in[n].rank; n++)
         in[n] = input(g, names[n], s->in[n].rank, s->in[n].dims);
-    node = wf_emit_node(&e, s->op, n, in, 0, NULL, s->n_out, out);
+    node = wf_emit_node(&e, s->op, n, in, s->trains, &trains, s->n_out, out);
     assert_non_null(node);
     assert_ok(wf_emit_end(&e), err);
     for (uint32_t i = 0; i < n; i++)
@@ -122,10 +124,15 @@ static void kernels_read_and_write_narrow_tensors(void **state)
     launches(&(step){"LayerNormalization", 1, 1, 1, 1, .in = {IN(8, 16), IN(16), IN(16)}});
     launches(&(step){"ReduceSum", 1, 0, 1, 1, .in = {IN(8, 16)}});
     launches(&(step){"GlobalMaxPool", 1, 1, 1, 1, .in = {IN(2, 3, 4, 4)}});
+    launches(&(step){"GlobalAveragePool", 1, 1, 1, 1, .in = {IN(2, 3, 4, 4)}});
+    launches(&(step){"AveragePoolGrad", 2, 1, 1, 1, .in = {IN(2, 3, 1, 1), IN(2, 3, 4, 4)}});
+    /* Sums, moments, lines and the result: cuDNN has no mixture of types. */
+    launches(&(step){"BatchNormalizationTrain", 1, 0, 1, 4, .in = {IN(2, 3, 4, 4), IN(3), IN(3)}});
 }
 
-/* Of cuDNN's engines the host refuses some at random. has_batch: each operand. */
-static void is_executed_alone_in(wf_dtype type, step s, bool has_batch)
+/* Of cuDNN's engines the host refuses some at random. batched: bits of operands
+ * that have a batch. */
+static void is_executed_alone_in(wf_dtype type, step s, uint32_t batched)
 {
     bool seen = false;
 
@@ -133,8 +140,9 @@ static void is_executed_alone_in(wf_dtype type, step s, bool has_batch)
         cuda_host_counts c;
 
         cuda_host_seed(seed);
-        for (uint32_t i = 0; i < (has_batch ? MOST_IN : 1); i++)
-            s.in[i].dims[0] = 1 + (int64_t)seed; /* a case that was never asked for */
+        for (uint32_t i = 0; i < MOST_IN; i++)
+            if (batched >> i & 1)
+                s.in[i].dims[0] = 1 + (int64_t)seed; /* a case that was never asked for */
         c = counts_of(&s, type);
         if (c.dnn_executed == 0)
             continue;
@@ -147,10 +155,10 @@ static void is_executed_alone_in(wf_dtype type, step s, bool has_batch)
     assert_true(seen);
 }
 
-static void is_executed_alone(step s, bool has_batch)
+static void is_executed_alone(step s, uint32_t batched)
 {
     for (size_t i = 0; i < WF_COUNT(types); i++)
-        is_executed_alone_in(types[i], s, has_batch);
+        is_executed_alone_in(types[i], s, batched);
 }
 
 static void cudnn_reads_and_writes_bfloat16(void **state)
@@ -167,12 +175,28 @@ static void cudnn_reads_and_writes_bfloat16(void **state)
     const step narrow = {"Conv", 3, 1, 1, 0, 1, .in = {IN(2, 3, 6, 6), IN(4, 3, 3, 3)}};
     /* Weights are rounded, and the result is widened. */
     const step mixed = {"Conv", 1, 0, 1, 2, 1, .in = {IN(2, 3, 6, 6), IN(4, 3, 3, 3)}};
+    const step back = {
+        "ConvDataGrad", 7, 1, 1, 0, 1, .in = {IN(2, 4, 4, 4), IN(4, 3, 3, 3), IN(2, 3, 6, 6)}};
+    /* Beside it a channel's moments: taken from it and given out, or summed and handed to it. */
+    const step norm = {"BatchNormalizationTrain",           1, 1, 3, 2, 1,
+                       .in = {IN(2, 3, 4, 4), IN(3), IN(3)}};
+    const step norm_back = {"BatchNormalizationGrad",
+                            3,
+                            1,
+                            3,
+                            3,
+                            1,
+                            .in = {IN(2, 3, 4, 4), IN(2, 3, 4, 4), IN(3)},
+                            .trains = true};
 
     (void)state;
-    is_executed_alone(attention, true);
-    is_executed_alone(gradient, true);
-    is_executed_alone(narrow, false);
-    is_executed_alone(mixed, false);
+    is_executed_alone(attention, 7);
+    is_executed_alone(gradient, 15);
+    is_executed_alone(narrow, 1);
+    is_executed_alone(mixed, 1);
+    is_executed_alone(back, 5);
+    is_executed_alone(norm, 1);
+    is_executed_alone(norm_back, 3);
 }
 
 int main(void)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/cuda/host_norm.c - what plans of host_dnn.c compute whose graph is a batch normalisation in
  * training, or its gradient: by the definitions (Ioffe and Szegedy, "Batch Normalization", 2015,
- * algorithm 1 and section 3), in double. */
+ * algorithm 1 and section 3), in double. Of types cuDNN wants one for the input, the result and
+ * their gradients, and float32 for what has a number a channel. */
 #include "tests/cuda/host_descriptor.h"
 
 #include <math.h>
@@ -14,7 +15,8 @@ typedef struct norm {
     bool is_grad;
     int64_t batch, channels, inner;
     double epsilon;
-    float *at[TENSORS];
+    int type; /* of what is as large as the input */
+    void *at[TENSORS];
 } norm;
 
 /* Which attribute an operation has a tensor in; 0: in none. */
@@ -44,7 +46,10 @@ void host_dnn_check_norm(const wf_cuda_descriptor *d)
 {
     const int *attributes = attributes_of(d);
     const int64_t *x = host_dnn_ints(host_dnn_of(d, attributes[X]), WF_DNN_TENSOR_DIMS);
+    const int type = host_dnn_number(host_dnn_of(d, attributes[X]), WF_DNN_TENSOR_TYPE);
 
+    need(type == WF_DNN_F32 || type == WF_DNN_F16 || type == WF_DNN_BF16,
+         "an input of another type than normalisations have");
     need(host_dnn_number(d, d->kind == WF_DNN_DO_NORM ? WF_DNN_NORM_MODE : WF_DNN_NORM_GRAD_MODE) ==
              WF_DNN_OF_BATCH,
          "a normalisation that weft does not use");
@@ -54,9 +59,9 @@ void host_dnn_check_norm(const wf_cuda_descriptor *d)
 
         if (!t)
             continue;
-        need(host_dnn_find(t, WF_DNN_TENSOR_DIMS)->n == RANK &&
-                 host_dnn_number(t, WF_DNN_TENSOR_TYPE) == WF_DNN_F32,
-             "a tensor of other axes, or another type");
+        need(host_dnn_find(t, WF_DNN_TENSOR_DIMS)->n == RANK, "a tensor of other axes");
+        need(host_dnn_number(t, WF_DNN_TENSOR_TYPE) == (is_of_channels(i) ? WF_DNN_F32 : type),
+             "a tensor of another type");
         for (int k = 0; k < RANK; k++)
             need(dims[k] == (is_of_channels(i) && k != 1 ? 1 : x[k]),
                  "a tensor of other extents than the input's, or of other channels");
@@ -65,57 +70,67 @@ void host_dnn_check_norm(const wf_cuda_descriptor *d)
 
 /* ---- computing ---- */
 
-static size_t place(const norm *n, int64_t channel, int64_t i)
+static size_t place(const norm *n, size_t channel, int64_t i)
 {
-    return (size_t)((i / n->inner * n->channels + channel) * n->inner + i % n->inner);
+    return (size_t)((i / n->inner * n->channels + (int64_t)channel) * n->inner + i % n->inner);
 }
 
-static void forward(const norm *n, int64_t c)
+/* Element i of what is as large as the input, and a channel's of the others. */
+static double get(const norm *n, int tensor, size_t i)
+{
+    return host_element(is_of_channels(tensor) ? WF_DNN_F32 : n->type, n->at[tensor], i);
+}
+
+static void put(const norm *n, int tensor, size_t i, double value)
+{
+    host_element_put(is_of_channels(tensor) ? WF_DNN_F32 : n->type, n->at[tensor], i, value);
+}
+
+static void forward(const norm *n, size_t c)
 {
     const int64_t count = n->batch * n->inner;
     double mean = 0, variance = 0, inverse;
 
     for (int64_t i = 0; i < count; i++)
-        mean += (double)n->at[X][place(n, c, i)] / (double)count;
+        mean += get(n, X, place(n, c, i)) / (double)count;
     for (int64_t i = 0; i < count; i++)
-        variance += pow((double)n->at[X][place(n, c, i)] - mean, 2) / (double)count;
+        variance += pow(get(n, X, place(n, c, i)) - mean, 2) / (double)count;
     inverse = 1 / sqrt(variance + n->epsilon);
     for (int64_t i = 0; i < count; i++)
-        n->at[Y][place(n, c, i)] =
-            (float)((double)n->at[SCALE][c] * ((double)n->at[X][place(n, c, i)] - mean) * inverse +
-                    (double)n->at[BIAS][c]);
-    n->at[MEAN][c] = (float)mean;
-    n->at[INVERSE][c] = (float)inverse;
+        put(n, Y, place(n, c, i),
+            get(n, SCALE, c) * (get(n, X, place(n, c, i)) - mean) * inverse + get(n, BIAS, c));
+    put(n, MEAN, c, mean);
+    put(n, INVERSE, c, inverse);
 }
 
-static void backward(const norm *n, int64_t c)
+static void backward(const norm *n, size_t c)
 {
     const int64_t count = n->batch * n->inner;
-    const double mean = (double)n->at[MEAN][c], inverse = (double)n->at[INVERSE][c];
+    const double mean = get(n, MEAN, c), inverse = get(n, INVERSE, c);
     double dbias = 0, dscale = 0;
 
     for (int64_t i = 0; i < count; i++) {
         const size_t at = place(n, c, i);
 
-        dbias += (double)n->at[DY][at];
-        dscale += (double)n->at[DY][at] * ((double)n->at[X][at] - mean) * inverse;
+        dbias += get(n, DY, at);
+        dscale += get(n, DY, at) * (get(n, X, at) - mean) * inverse;
     }
     for (int64_t i = 0; i < count; i++) {
         const size_t at = place(n, c, i);
-        const double x = ((double)n->at[X][at] - mean) * inverse;
+        const double x = (get(n, X, at) - mean) * inverse;
 
-        n->at[DX][at] = (float)((double)n->at[SCALE][c] * inverse *
-                                ((double)n->at[DY][at] - (dbias + x * dscale) / (double)count));
+        put(n, DX, at,
+            get(n, SCALE, c) * inverse * (get(n, DY, at) - (dbias + x * dscale) / (double)count));
     }
-    n->at[DSCALE][c] = (float)dscale;
-    n->at[DBIAS][c] = (float)dbias;
+    put(n, DSCALE, c, dscale);
+    put(n, DBIAS, c, dbias);
 }
 
 static void compute(const host_execution *e)
 {
     const norm *n = (const norm *)e;
 
-    for (int64_t c = 0; c < n->channels; c++)
+    for (size_t c = 0; c < (size_t)n->channels; c++)
         if (n->is_grad)
             backward(n, c);
         else
@@ -137,6 +152,7 @@ host_execution *host_norm_new(const wf_cuda_descriptor *config, const wf_cuda_de
     n->batch = x[0];
     n->channels = x[1];
     n->inner = x[2] * x[3];
+    n->type = host_dnn_number(host_dnn_of(d, attributes[X]), WF_DNN_TENSOR_TYPE);
     if (!n->is_grad) /* cuDNN reads it while it queues */
         n->epsilon =
             (double)*(float *)host_dnn_memory(pack, host_dnn_of(d, WF_DNN_NORM_EPSILON), 1);

@@ -2,9 +2,9 @@
 /* tests/unit/narrow_kernels.c - a device's kernels that take a narrow type as it is, against its
  * own of float32, for each type that it keeps: the same bits come out of operands that are exact in
  * the type, but for the rounding of results. On GPUs a convolution rounds its results once more, in
- * cuDNN, and norms are computed by other kernels than cuDNN's: these may be off by a bit of the
- * type, and on a real GPU all may, whose libraries add in other orders. And in random shapes,
- * against the cpu's of float32. */
+ * cuDNN, and norms of which some tensors are narrow are computed by other kernels than cuDNN's:
+ * these may be off by a bit of the type, and on a real GPU all may, whose libraries add in other
+ * orders. And in random shapes, against the cpu's of float32. */
 #include "common/base/rng.h"
 #include "common/exec/exec.h"
 #include "common/graph/narrow.h"
@@ -417,6 +417,21 @@ static void norms_and_sums(void **state)
                     1,
                     3,
                     {IN(3, 5, 40, 40), IN(3, 5, 40, 40), IN(5), IN(5), IN(5)}});
+    check((example){"BatchNormalizationTrain", 1, 1, 3, {IN(3, 8, 20, 20), IN(8), IN(8)}});
+    check((example){"BatchNormalizationGrad",
+                    3,
+                    1,
+                    3,
+                    {IN(3, 8, 20, 20), IN(3, 8, 20, 20), IN(8)},
+                    {wf_attr_int("training_mode", 1)},
+                    1});
+    check((example){"BatchNormalization",
+                    1,
+                    1,
+                    1,
+                    {IN(3, 5, 20, 20), IN(5), IN(5), IN(5), IN(5)},
+                    {wf_attr_float("epsilon", 2)}, /* variances are above -1 */
+                    1});
     check((example){"ReduceSum", 1, 1, 1, {IN(70, 3, 50), AXES(0)}});
     check((example){"ReduceSum", 1, 0, 1, {IN(70, 3, 50), AXES(2)}});
     check((example){"ReduceMean", 1, 0, 1, {IN(7, 30, 50), AXES(0, 2)}});
@@ -451,8 +466,16 @@ static void poolings(void **state)
         x.attrs[1] = back.attrs[1] = ints2("strides", 2, 2);
         check(x);
         check(back);
+        x.op = "AveragePool";
+        back.op = "AveragePoolGrad";
+        back.narrow_in = 3;
+        back.in[2].rank = 0;
+        check(x);
+        check(back);
     }
     check((example){"GlobalMaxPool", 1, 1, 1, {IN(3, 4, 9, 9)}});
+    check((example){"GlobalAveragePool", 1, 1, 1, {IN(3, 4, 9, 9)}});
+    check((example){"AveragePoolGrad", 3, 1, 1, {IN(3, 4, 1, 1), IN(3, 4, 9, 9)}});
 }
 
 /* ---- random shapes, beside the cpu ---- */
@@ -465,13 +488,62 @@ static int64_t extent(uint64_t seed, uint64_t i, int64_t least, int64_t most)
     return least + (int64_t)wf_rng_below((wf_rng_key){seed, 9}, i, (uint64_t)(most - least + 1));
 }
 
-/* narrow_in: the operands that may be narrow. */
+/* Of networks of convolutions. narrow_in: the operands that may be narrow. */
+static example any_of_images(uint64_t seed, int which)
+{
+    const int64_t m = extent(seed, 0, 1, 70), c = extent(seed, 4, 1, 20), h = extent(seed, 5, 4, 9);
+    const wf_attr trains = wf_attr_int("training_mode", 1);
+    const wf_attr window[] = {ints2("kernel_shape", 3, 3), ints2("strides", 2, 2)};
+
+    switch (which) {
+    case 0:
+        return (example){"Conv", 7, 1, 1, {IN(3, c, h, h), IN(m, c, 3, 3), IN(m)}};
+    case 1:
+        return (example){
+            "ConvWeightGrad", 3, 1, 1, {IN(3, m, h - 2, h - 2), IN(3, c, h, h), IN(m, c, 3, 3)}};
+    case 2:
+        return (example){
+            "ConvDataGrad", 7, 1, 1, {IN(3, m, h - 2, h - 2), IN(m, c, 3, 3), IN(3, c, h, h)}};
+    case 3:
+        return (example){"BatchNormalizationTrain", 7, 1, 1, {IN(m + 1, c, h, h), IN(c), IN(c)}};
+    case 4:
+        return (example){"BatchNormalizationGrad",
+                         7,
+                         1,
+                         3,
+                         {IN(m + 1, c, h, h), IN(m + 1, c, h, h), IN(c)},
+                         {trains},
+                         1};
+    case 5:
+        return (example){
+            "BatchNormalization",          1, 1, 1, {IN(3, c, h, h), IN(c), IN(c), IN(c), IN(c)},
+            {wf_attr_float("epsilon", 2)}, 1};
+    case 6:
+        return (example){"GlobalAveragePool", 1, 1, 1, {IN(m, c, h, h)}};
+    case 7:
+        return (example){"AveragePool", 1, 1, 1, {IN(3, c, h, h)}, {window[0], window[1]}, 2};
+    case 8:
+        return (example){
+            "AveragePoolGrad",      3, 1, 1, {IN(3, c, (h - 1) / 2, (h - 1) / 2), IN(3, c, h, h)},
+            {window[0], window[1]}, 2};
+    default:
+        return (example){"MaxPool",
+                         1,
+                         1,
+                         1,
+                         {IN(3, c, h, h)},
+                         {ints2("kernel_shape", 2, 2), ints2("strides", 2, 2)},
+                         2};
+    }
+}
+
+enum { OF_IMAGES = 10, OTHERS = 9 };
+
 static example any(uint64_t seed, int which)
 {
     const int64_t m = extent(seed, 0, 1, 70), n = extent(seed, 1, 1, 70),
                   k = extent(seed, 2, 1, 90);
-    const int64_t d = 8 * extent(seed, 3, 1, 4), c = extent(seed, 4, 1, 20),
-                  h = extent(seed, 5, 4, 9);
+    const int64_t d = 8 * extent(seed, 3, 1, 4);
     const wf_attr turns = wf_attr_int("transB", extent(seed, 6, 0, 1));
 
     switch (which) {
@@ -486,31 +558,16 @@ static example any(uint64_t seed, int which)
         return (example){
             "DotAttentionGrad", 15, 7, 3, {IN(2, m, d), IN(2, m, d), IN(2, n, d), IN(2, n, d)}};
     case 4:
-        return (example){"Conv", 7, 1, 1, {IN(3, c, h, h), IN(m, c, 3, 3), IN(m)}};
-    case 5:
-        return (example){
-            "ConvWeightGrad", 3, 1, 1, {IN(3, m, h - 2, h - 2), IN(3, c, h, h), IN(m, c, 3, 3)}};
-    case 6:
         return (example){"Mul", 3, 1, 1, {IN(m, n, 1), IN(n, k)}};
-    case 7:
+    case 5:
         return (example){"GeluGrad", 3, 1, 1, {IN(m, n), IN(m, n)}};
-    case 8:
+    case 6:
         return (example){"LayerNormalization", 7, 1, 1, {IN(m, n + 1), IN(n + 1), IN(n + 1)}};
-    case 9:
+    case 7:
         return (example){
             "LayerNormalizationGrad", 7, 7, 3, {IN(m, n + 1), IN(m, n + 1), IN(n + 1)}};
-    case 10:
-        return (example){"BatchNormalizationTrain", 7, 1, 1, {IN(m + 1, c, h, h), IN(c), IN(c)}};
-    case 11:
-        return (example){"ReduceSum", 1, 1, 1, {IN(m, n, k), AXES(0)}};
     default:
-        return (example){"MaxPool",
-                         1,
-                         1,
-                         1,
-                         {IN(3, c, h, h)},
-                         {ints2("kernel_shape", 2, 2), ints2("strides", 2, 2)},
-                         2};
+        return (example){"ReduceSum", 1, 1, 1, {IN(m, n, k), AXES(0)}};
     }
 }
 
@@ -539,8 +596,8 @@ static void compare_with_the_cpu(const example *x, wf_dtype type, wf_plan *narro
 static void random_shapes_in(wf_dtype type)
 {
     for (uint64_t seed = 0; seed < RANDOM_SHAPES; seed++)
-        for (int which = 0; which < 13; which++) {
-            example x = any(seed, which);
+        for (int which = 0; which < OF_IMAGES + OTHERS; which++) {
+            example x = which < OTHERS ? any(seed, which) : any_of_images(seed, which - OTHERS);
             void *fed[2][PORTS];
             wf_plan *narrow, *wide;
 

@@ -43,9 +43,10 @@ static wf_cuda_descriptor *make(wf_dnn_builder *b, const wf_dnn_norm *n, const o
     const int64_t batch = o->is_whole ? n->batch : 1, inner = o->is_whole ? n->inner : 1;
     const int64_t dims[] = {batch, n->channels, inner, 1};
     const int64_t strides[] = {n->channels * inner, inner, 1, 1};
+    const int32_t type = o->is_whole ? wf_dnn_type_of((wf_dtype)n->dtype) : WF_DNN_F32;
 
     return o->tensor == EPSILON ? wf_dnn_scalar(b, RANK, (float)n->epsilon)
-                                : wf_dnn_tensor(b, o->tensor, WF_DNN_F32, RANK, dims, strides);
+                                : wf_dnn_tensor(b, o->tensor, type, RANK, dims, strides);
 }
 
 /* Made behind its operands: a graph is given back from its end, and what refers to others before
@@ -91,13 +92,17 @@ static int build(const wf_cuda_calls *calls, wf_cuda_dnn *dnn, const void *of, w
     return wf_dnn_end(&b, dnn, n->is_grad ? WF_DNN_BN_GRAD_TENSORS : WF_DNN_BN_TENSORS, 1, &d);
 }
 
-/* It has sums, and no products whose factors might be rounded: but engines that say so are passed
- * over. */
+/* It has sums, and no products whose factors might be rounded: but of float32, engines that say so
+ * are passed over. */
 wf_dnn_asked wf_dnn_ask_norm(const wf_dnn_norm *n)
 {
+    const wf_compute compute = n->dtype == WF_BF16  ? WF_COMPUTE_BF16
+                               : n->dtype == WF_F16 ? WF_COMPUTE_F16
+                                                    : WF_COMPUTE_F32;
+
     return (wf_dnn_asked){.kind = "cuDNN normalisation",
                           .of = n,
                           .bytes = sizeof *n,
                           .build = build,
-                          .rounding = {.f32 = true}};
+                          .rounding = {true, compute}};
 }

@@ -157,23 +157,27 @@ WF_CODE double share_of(const wf_pooling &v, int64_t o)
     return share;
 }
 
-template <class T> __global__ void average(wf_pooling v, const T *x, T *y)
+template <class T> __global__ void average(wf_pooling v, wf_from<T> x, wf_to<T> y)
 {
+    using N = wf_number<T>;
+
     for (int64_t e = wf_first(); e < v.planes * v.s.out_size; e += wf_all()) {
         int64_t o = e % v.s.out_size;
-        const T *from = x + e / v.s.out_size * v.s.in_size;
-        T sum = 0;
+        const wf_from<T> from = x + e / v.s.out_size * v.s.in_size;
+        N sum = 0;
 
         wf_each_input(v.s, o, [&](int64_t at, int64_t) {
             sum += from[at];
             return false;
         });
-        y[e] = sum * (T)share_of(v, o);
+        y[e] = sum * (N)share_of(v, o);
     }
 }
 
-template <class T> __global__ void average_planes(wf_pooling v, const T *x, T *y)
+template <class T> __global__ void average_planes(wf_pooling v, wf_from<T> x, wf_to<T> y)
 {
+    using N = wf_number<T>;
+
     for (int64_t p = blockIdx.x; p < v.planes; p += gridDim.x) {
         double sum = 0;
 
@@ -181,18 +185,20 @@ template <class T> __global__ void average_planes(wf_pooling v, const T *x, T *y
             sum += (double)x[p * v.s.in_size + i];
         sum = wf_join_block(sum, 0.0, wf_plus());
         if (threadIdx.x == 0)
-            y[p] = (T)(sum / (double)v.s.in_size);
+            y[p] = (N)(sum / (double)v.s.in_size);
     }
 }
 
-template <class T> __global__ void give_shares(wf_pooling v, const T *dy, T *dx)
+template <class T> __global__ void give_shares(wf_pooling v, wf_from<T> dy, wf_to<T> dx)
 {
+    using N = wf_number<T>;
+
     for (int64_t e = wf_first(); e < v.planes * v.s.in_size; e += wf_all()) {
-        const T *from = dy + e / v.s.in_size * v.s.out_size;
-        T sum = 0;
+        const wf_from<T> from = dy + e / v.s.in_size * v.s.out_size;
+        N sum = 0;
 
         wf_each_output(v.s, e % v.s.in_size,
-                       [&](int64_t o, int64_t) { sum += from[o] * (T)share_of(v, o); });
+                       [&](int64_t o, int64_t) { sum += from[o] * (N)share_of(v, o); });
         dx[e] = sum;
     }
 }
@@ -297,8 +303,8 @@ wf_status average_pool(const wf_run *run, const wf_tensor *const in[], wf_tensor
                        wf_err *err)
 {
     const wf_pooling &v = *static_cast<const wf_pooling *>(run->state);
-    const T *x = wf_in<T>(in[0]);
-    T *y = wf_out<T>(out[0]);
+    const wf_from<T> x = wf_read<T>(in[0]);
+    const wf_to<T> y = wf_write<T>(out[0]);
 
     if (v.whole)
         return by_planes(run, average_planes<T>, v, err, x, y);
@@ -313,7 +319,7 @@ wf_status average_pool_grad(const wf_run *run, const wf_tensor *const in[], wf_t
     const wf_pooling &v = *static_cast<const wf_pooling *>(run->state);
 
     return wf_launch(run, "AveragePoolGrad", give_shares<T>, blocks_of(run, v, v.s.in_size), err, v,
-                     wf_in<T>(in[0]), wf_out<T>(out[0]));
+                     wf_read<T>(in[0]), wf_write<T>(out[0]));
 }
 
 template <class T>
@@ -356,15 +362,18 @@ wf_status lp_pool_grad(const wf_run *run, const wf_tensor *const in[], wf_tensor
 #define GRADS(name, fn) GRAD(name, WF_F32, fn<float>), GRAD(name, WF_F64, fn<double>)
 
 WF_CUDA_ROWS(pooling){
-    ROWS("AveragePool", average_pool),
-    ROWS("GlobalAveragePool", average_pool),
+    NARROW("AveragePool", nullptr, prepare, average_pool),
+    ROW("AveragePool", WF_F64, average_pool<double>),
+    NARROW("GlobalAveragePool", nullptr, prepare, average_pool),
+    ROW("GlobalAveragePool", WF_F64, average_pool<double>),
     NARROW("GlobalMaxPool", nullptr, prepare, max_pool),
     ROW("GlobalMaxPool", WF_F64, max_pool<double>),
     ROWS("LpPool", lp_pool),
     NARROW("MaxPool", nullptr, prepare, max_pool),
     ROW("MaxPool", WF_F64, max_pool<double>),
     ROW("MaxPool", WF_U8, max_pool<uint8_t>),
-    GRADS("AveragePoolGrad", average_pool_grad),
+    NARROW("AveragePoolGrad", WF_DOMAIN_WEFT, prepare_grad, average_pool_grad),
+    GRAD("AveragePoolGrad", WF_F64, average_pool_grad<double>),
     GRADS("LpPoolGrad", lp_pool_grad),
     NARROW("MaxPoolGrad", WF_DOMAIN_WEFT, prepare_grad, max_pool_grad),
     GRAD("MaxPoolGrad", WF_F64, max_pool_grad<double>),

@@ -7,9 +7,9 @@
  * block sums a piece, whose elements lie together; where images are a few elements, or one, a
  * thread does, so that neighbours read neighbouring channels.
  *
- * In training cuDNN computes float32 where it can; the gradient's statistics are made here, as the
- * graph does not keep those of the forward pass. Where a tensor is narrow the kernels here compute,
- * which read and write it as it is. */
+ * In training cuDNN computes where it can, of tensors of one type, float32 or a narrow one, beside
+ * statistics of float32; the gradient's are made here, as the graph does not keep those of the
+ * forward pass. Where only some are narrow the kernels here compute, which read and write any. */
 #include "common/kernels/cuda/norm/moments.h"
 extern "C" {
 #include "common/kernels/cuda/dnn/norm.h"
@@ -217,14 +217,15 @@ void release(void *state)
     wf_dnn_way_free(static_cast<plan *>(state)->way);
 }
 
-/* A single element has no variance to divide by. */
-wf_status ask_cudnn(wf_prep *prep, plan *p, bool is_grad, wf_err *err)
+/* A single element has no variance to divide by. dtype: of all that is as large as x. */
+wf_status ask_cudnn(wf_prep *prep, plan *p, wf_dtype dtype, bool is_grad, wf_err *err)
 {
     wf_dnn_norm n = {};
     wf_dnn_asked asked;
 
     if (!p->v.training || p->v.batch * p->v.inner < 2 || p->v.channels == 0)
         return WF_OK;
+    n.dtype = dtype;
     n.is_grad = is_grad;
     n.batch = p->v.batch;
     n.channels = p->v.channels;
@@ -236,6 +237,16 @@ wf_status ask_cudnn(wf_prep *prep, plan *p, bool is_grad, wf_err *err)
         return WF_OK;
     WF_TRY(wf_take_room(prep, n.channels, sizeof(float), &p->mean, err));
     return wf_take_room(prep, n.channels, sizeof(float), &p->inverse, err);
+}
+
+/* Whether tensors from `first` on are of float32, as cuDNN wants all that has a number a channel.
+ */
+bool are_f32(const wf_tensor *const tensors[], uint32_t first, uint32_t n)
+{
+    for (uint32_t i = first; i < n; i++)
+        if (tensors[i] && tensors[i]->dtype != WF_F32)
+            return false;
+    return true;
 }
 
 wf_status finish(wf_prep *prep, plan *p, wf_err *err)
@@ -259,8 +270,9 @@ wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *c
     WF_TRY(wf_new_plan(prep, &p, err));
     prep->release = release;
     WF_TRY(wf_batch_norm_of(prep->node, in, &p->v, err));
-    if (in[0]->dtype == WF_F32 && out[0] && wf_narrow_of(prep->node, in, out) == WF_NONE)
-        WF_TRY(ask_cudnn(prep, p, false, err));
+    if (in[0]->dtype != WF_F64 && out[0] && out[0]->dtype == in[0]->dtype &&
+        are_f32(in, 1, prep->node->n_in) && are_f32(out, 1, prep->node->n_out))
+        WF_TRY(ask_cudnn(prep, p, in[0]->dtype, false, err));
     return finish(prep, p, err);
 }
 
@@ -272,9 +284,10 @@ wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[], const wf_tens
     WF_TRY(wf_new_plan(prep, &p, err));
     prep->release = release;
     WF_TRY(wf_batch_norm_grad_of(prep->node, in, &p->v, err));
-    if (in[0]->dtype == WF_F32 && out[0] && out[1] && out[2] &&
-        wf_narrow_of(prep->node, in, out) == WF_NONE)
-        WF_TRY(ask_cudnn(prep, p, true, err));
+    if (in[0]->dtype != WF_F64 && out[0] && out[1] && out[2] && in[1]->dtype == in[0]->dtype &&
+        out[0]->dtype == in[0]->dtype && are_f32(in, 2, prep->node->n_in) &&
+        are_f32(out, 1, prep->node->n_out))
+        WF_TRY(ask_cudnn(prep, p, in[0]->dtype, true, err));
     return finish(prep, p, err);
 }
 
