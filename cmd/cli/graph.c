@@ -281,6 +281,21 @@ static wf_status find_kept(const request *r, const wf_compiled *c, const wf_devi
     return WF_OK;
 }
 
+/* The types that values have in a plan for the device: GPUs keep more of them narrow. */
+static wf_status take_types(const request *r, wf_graph *g, wf_err *err)
+{
+    const wf_dtype type = r->job ? wf_compute_kept(r->job->compute) : WF_NONE;
+    const wf_device *device;
+
+    if (!r->device || type == WF_NONE)
+        return WF_OK;
+    WF_TRY(wf_device_open_planned(r->device, &device, err));
+    if (!wf_kernels_keep_narrow(device, type) || !wf_kernels_keep_convolved(device))
+        return WF_OK;
+    WF_TRY(wf_narrow_for_gpus(g, type, err));
+    return wf_infer(g, err);
+}
+
 /* A symbolic first axis is the batch; what else is open cannot be planned. */
 static wf_status plan_for(const request *r, const wf_compiled *c, kept *on_device, wf_plan **out,
                           wf_err *err)
@@ -436,7 +451,9 @@ static wf_status run(int argc, char *argv[], wf_err *err)
             wf_term_print(stdout, "%s: %s after pass %s, %zu nodes\n", r.file, r.source, c->stage,
                           c->graph->n_nodes);
     } else if (rc == WF_OK) {
-        rc = print_summary(&r, c, err);
+        rc = take_types(&r, c->graph, err);
+        if (rc == WF_OK)
+            rc = print_summary(&r, c, err);
         if (rc == WF_OK && r.memory)
             rc = print_memory(&r, c, err);
         if (rc == WF_OK && r.passes)
@@ -464,7 +481,7 @@ const wf_cmd wf_cmd_graph = {
         "  --memory       also show the memory of one step at the job's batch size (1 for an ONNX\n"
         "                 file)\n"
         "  --device NAME  the device that --memory is for, like cuda:0, which need not be here\n"
-        "                 (default: cpu)\n"
+        "                 (default: cpu); values are shown with the types that they have there\n"
         "  --memory-limit SIZE  the most memory that a step may need, like 4GiB (default for an\n"
         "                 ONNX file: 1 GiB plus 1024 times its size)\n"
         "  --passes       also list the passes of the compiler, with the node count after each\n"

@@ -15,6 +15,12 @@
  *
  * Float32 remain: variables and their gradients, results of the graph, what losses, metrics, norms
  * and softmax read, and results of products that nothing else multiplies.
+ *
+ * GPUs keep more: there a convolution has narrow results in any case (cuDNN makes no others of
+ * narrow factors), so they stay so, and batch normalisations read and write them. What is computed
+ * of narrow values alone follows, as types do in frameworks that compute in mixed precision: the
+ * activations behind, sums of residuals, poolings, and the gradients of all. The graph has the
+ * types of processors, and attributes where those of GPUs differ.
  */
 #include "common/compile/pass.h"
 #include "common/graph/narrow.h"
@@ -27,6 +33,14 @@
 #define OUTPUT(i) (1u << (i))
 #define ALL UINT32_MAX
 
+/* What GPUs do beside. */
+typedef struct gpu_row {
+    uint32_t reads, makes; /* as below; `makes` of what multiplies only where it does */
+    uint32_t follows;      /* output 0 is kept narrow where all of these inputs are that are as
+                            * large as a batch */
+    uint32_t asks;         /* inputs that are then wanted narrow too */
+} gpu_row;
+
 /* What an operation does with values of float32. Of an operation that is not listed none is narrow.
  */
 typedef struct row {
@@ -36,6 +50,7 @@ typedef struct row {
     uint32_t makes;  /* outputs that it may round */
     bool moves;      /* outputs are elements of its float inputs: all are narrow, or none */
     bool is_typed;   /* moves, but not whatever its elements are: the node has to be narrow */
+    gpu_row gpu;
 } row;
 
 #define FACTORS(op_, rounds_, makes_)                                                              \
@@ -44,13 +59,21 @@ typedef struct row {
     }
 #define ELEMENTWISE(op_)                                                                           \
     {                                                                                              \
-        .op = op_, .reads = ALL, .makes = OUTPUT(0)                                                \
+        .op = op_, .reads = ALL, .makes = OUTPUT(0), .gpu = {.follows = ALL }                      \
     }
 #define CURVE(op_) ELEMENTWISE(op_), ELEMENTWISE(op_ "Grad")
 #define NORM(op_)                                                                                  \
     {.op = op_, .makes = OUTPUT(0)},                                                               \
     {                                                                                              \
         .op = op_ "Grad", .makes = OUTPUT(0)                                                       \
+    }
+#define BATCH_NORM(op_)                                                                            \
+    {                                                                                              \
+        .op = op_, .makes = OUTPUT(0), .gpu = {.reads = INPUT(0), .follows = INPUT(0) }            \
+    }
+#define POOL(op_)                                                                                  \
+    {                                                                                              \
+        .op = op_, .gpu = {.reads = INPUT(0), .makes = OUTPUT(0), .follows = INPUT(0) }            \
     }
 #define MOVES(op_)                                                                                 \
     {                                                                                              \
@@ -59,8 +82,11 @@ typedef struct row {
 
 /* By name alone: no two operations of ONNX and ai.weft share one. */
 static const row rows[] = {
-    FACTORS("Conv", INPUT(0), 0),
-    {.op = "ConvDataGrad", .rounds = INPUT(0), .reads = INPUT(2)}, /* of that only the shape */
+    {.op = "Conv", .rounds = INPUT(0), .gpu = {.makes = OUTPUT(0)}},
+    {.op = "ConvDataGrad",
+     .rounds = INPUT(0),
+     .reads = INPUT(2), /* of that only the shape */
+     .gpu = {.makes = OUTPUT(0)}},
     FACTORS("ConvWeightGrad", INPUT(0) | INPUT(1), 0),
     FACTORS("DotAttention", INPUT(0) | INPUT(1) | INPUT(2), OUTPUT(0)),
     FACTORS("DotAttentionGrad", INPUT(0) | INPUT(1) | INPUT(2) | INPUT(3),
@@ -90,15 +116,25 @@ static const row rows[] = {
     CURVE("Swish"),
     CURVE("Tanh"),
     CURVE("ThresholdedRelu"),
-    NORM("BatchNormalization"),
+    BATCH_NORM("BatchNormalization"),
+    BATCH_NORM("BatchNormalizationTrain"),
+    {.op = "BatchNormalizationGrad",
+     .makes = OUTPUT(0),
+     .gpu = {.reads = INPUT(0) | INPUT(1), .follows = INPUT(1), .asks = INPUT(0)}},
     NORM("LayerNormalization"),
     NORM("RMSNormalization"),
-    {.op = "BatchNormalizationTrain", .makes = OUTPUT(0)},
+    POOL("AveragePool"),
+    POOL("GlobalAveragePool"),
+    {.op = "AveragePoolGrad",
+     .gpu = {.reads = ALL, .makes = OUTPUT(0), .follows = INPUT(1)}}, /* of that only the shape */
     {.op = "MaxPool", .moves = true, .is_typed = true},
-    {.op = "MaxPoolGrad", .reads = INPUT(1) | INPUT(2)}, /* compares them */
+    {.op = "MaxPoolGrad",
+     .reads = INPUT(1) | INPUT(2), /* compares them */
+     .gpu = {.reads = INPUT(0), .makes = OUTPUT(0), .follows = ALL}},
     {.op = "SoftmaxCrossEntropyGrad", .makes = OUTPUT(0)},
     {.op = "ReduceMean", .reads = INPUT(0)},
     {.op = "ReduceSum", .reads = INPUT(0)},
+    {.op = "Shape", .gpu = {.reads = INPUT(0)}},
     MOVES("Concat"),
     MOVES("Flatten"),
     MOVES("Identity"),
@@ -189,9 +225,10 @@ static bool grows_with_the_batch(const wf_value *v)
 
 /* Values that moves join: all narrow or none. By wf_value.index. */
 typedef struct groups {
+    bool on_gpus;     /* what is decided on, or else on processors */
     uint32_t *parent; /* [n_values], up to the group's first value, which is its own */
     bool *refused;    /* [n_values], of a group's first value: one of it stays float32 */
-    bool *wanted;     /* likewise: somebody multiplies one of it */
+    bool *wanted;     /* likewise: somebody multiplies one of it, or it follows others */
 } groups;
 
 static uint32_t group_of(const groups *g, const wf_value *v)
@@ -201,6 +238,13 @@ static uint32_t group_of(const groups *g, const wf_value *v)
     while (g->parent[i] != i)
         i = g->parent[i] = g->parent[g->parent[i]];
     return i;
+}
+
+static bool is_kept(const groups *g, const wf_value *v)
+{
+    const uint32_t at = group_of(g, v);
+
+    return g->wanted[at] && !g->refused[at];
 }
 
 static bool is_moved(const wf_value *v)
@@ -217,8 +261,14 @@ static void join(groups *g, const wf_node *n)
                 g->parent[group_of(g, n->in[i])] = group_of(g, n->out[k]);
 }
 
+/* The outputs of n that it can round, but for those that it moves. */
+static uint32_t made_by(const groups *g, const wf_node *n, const row *r)
+{
+    return r->makes | (g->on_gpus && (!r->rounds || multiplies(n, r)) ? r->gpu.makes : 0);
+}
+
 /* Whether v's maker can round it. */
-static bool is_made(const wf_value *v)
+static bool is_made(const groups *g, const wf_value *v)
 {
     const row *r = v->producer ? row_of(v->producer) : NULL;
     uint32_t k = 0;
@@ -227,21 +277,22 @@ static bool is_made(const wf_value *v)
         return false;
     while (v->producer->out[k] != v)
         k++;
-    return r->moves || has(r->makes, k);
+    return r->moves || has(made_by(g, v->producer, r), k);
 }
 
 /* What v and its maker say to its group. */
 static void ask_maker(const wf_unit *u, groups *g, const wf_value *v)
 {
     if (v->dtype != WF_F32 || v->known || wf_is_output(u->graph, v) || !grows_with_the_batch(v) ||
-        !is_made(v))
+        !is_made(g, v))
         g->refused[group_of(g, v)] = true;
 }
 
-/* What n says to the groups of its operands. */
+/* What n says to the groups of its operands, and on GPUs of a result that comes out narrow. */
 static void ask_reader(groups *g, const wf_node *n)
 {
     const row *r = row_of(n);
+    const uint32_t reads = r->reads | (g->on_gpus ? r->gpu.reads : 0);
     bool rounds = multiplies(n, r);
 
     for (uint32_t i = 0; i < n->n_in; i++) {
@@ -252,36 +303,81 @@ static void ask_reader(groups *g, const wf_node *n)
         at = group_of(g, n->in[i]);
         if (rounds && has(r->rounds, i))
             g->wanted[at] = true;
-        else if (!r->moves && (n->n_in > WF_NARROW_INPUTS || !has(r->reads, i)))
+        else if (!r->moves && (n->n_in > WF_NARROW_INPUTS || !has(reads, i)))
             g->refused[at] = true;
     }
+    if (rounds && g->on_gpus && r->gpu.makes)
+        g->wanted[group_of(g, n->out[0])] = true;
 }
 
-/* Makes n what its operands and results want, which have their dtypes. */
-static wf_status mark(wf_unit *u, wf_node *n, wf_dtype to, wf_err *err)
+/* Whether something else than sums reads what v holds: a square that is computed for a mean alone,
+ * as of a loss, stays float32. */
+static bool is_read_beside_sums(const wf_value *v)
 {
-    const row *r = row_of(n);
-    bool reads = false;
-    uint32_t out = 0;
+    static const char *const others[] = {"ReduceMean", "ReduceSum", "Shape"};
 
+    for (const wf_use *use = v->first_use; use; use = use->next) {
+        size_t i = 0;
+
+        while (i < WF_COUNT(others) && strcmp(use->node->op->name, others[i]) != 0)
+            i++;
+        if (i == WF_COUNT(others))
+            return true;
+    }
+    return false;
+}
+
+/* Whether some of these inputs of n are as large as a batch, and those that are are kept narrow. */
+static bool are_kept(const groups *g, const wf_node *n, uint32_t inputs)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        if (!has(inputs, i) || !n->in[i] || !grows_with_the_batch(n->in[i]))
+            continue;
+        if (!is_kept(g, n->in[i]))
+            return false;
+        any = true;
+    }
+    return any;
+}
+
+/* On GPUs: wants v, and says whether that is news of a value that is then kept. */
+static bool want(groups *g, const wf_value *v)
+{
+    const uint32_t at = group_of(g, v);
+    const bool was = g->wanted[at];
+
+    g->wanted[at] = true;
+    return !was && !g->refused[at];
+}
+
+/* On GPUs: what follows from the values that are kept so far. */
+static bool follow(groups *g, const wf_node *n)
+{
+    const gpu_row *r = &row_of(n)->gpu;
+    bool news = false;
+
+    if (!r->follows || !are_kept(g, n, r->follows))
+        return false;
+    if (n->out[0] && is_read_beside_sums(n->out[0]))
+        news = want(g, n->out[0]);
     for (uint32_t i = 0; i < n->n_in; i++)
-        reads = reads || (n->in[i] && n->in[i]->dtype == to);
-    for (uint32_t i = 0; i < n->n_out && i < 32; i++)
-        if (n->out[i] && n->out[i]->dtype == to)
-            out |= OUTPUT(i);
-    if ((!reads && !out) || (r->moves && !r->is_typed))
-        return WF_OK;
-    WF_TRY(wf_node_set_string(u->graph, n, WF_NARROW, wf_dtype_name(to), err));
-    return wf_node_set_int(u->graph, n, WF_NARROW_OUT, out, err);
+        if (has(r->asks, i) && n->in[i])
+            news |= want(g, n->in[i]);
+    return news;
 }
 
-static wf_status decide(wf_unit *u, groups *g, wf_err *err)
+/* Fills g, all of whose values are float32 in the graph. */
+static void decide(const wf_unit *u, groups *g)
 {
-    wf_graph *graph = u->graph;
-    wf_dtype to = u->spec->narrow;
+    const wf_graph *graph = u->graph;
+    bool news = g->on_gpus;
 
-    for (size_t i = 0; i < graph->n_values; i++)
+    for (size_t i = 0; i < graph->n_values; i++) {
         g->parent[i] = (uint32_t)i;
+        g->refused[i] = g->wanted[i] = false;
+    }
     for (size_t i = 0; i < graph->n_nodes; i++)
         if (row_of(graph->nodes[i])->moves)
             join(g, graph->nodes[i]);
@@ -289,14 +385,73 @@ static wf_status decide(wf_unit *u, groups *g, wf_err *err)
         ask_maker(u, g, graph->values[i]);
     for (size_t i = 0; i < graph->n_nodes; i++)
         ask_reader(g, graph->nodes[i]);
-    for (size_t i = 0; i < graph->n_values; i++) {
-        uint32_t at = group_of(g, graph->values[i]);
-
-        if (g->wanted[at] && !g->refused[at])
-            graph->values[i]->dtype = to;
+    while (news) { /* each round wants a value more than the one before, or is the last */
+        news = false;
+        for (size_t i = 0; i < graph->n_nodes; i++)
+            news |= follow(g, graph->nodes[i]);
     }
+}
+
+/* How a node is narrow: whether it is, and the bits of its outputs. */
+typedef struct marks {
+    bool reads;
+    uint32_t out;
+} marks;
+
+static marks marks_of(const groups *g, const wf_node *n)
+{
+    const row *r = row_of(n);
+    marks m = {0};
+
+    if (r->moves && !r->is_typed)
+        return m;
+    for (uint32_t i = 0; i < n->n_in; i++)
+        m.reads = m.reads || (n->in[i] && is_kept(g, n->in[i]));
+    for (uint32_t i = 0; i < n->n_out && i < 32; i++)
+        if (n->out[i] && is_kept(g, n->out[i]))
+            m.out |= OUTPUT(i);
+    return m;
+}
+
+static wf_status mark_for_gpus(wf_unit *u, const groups *g, wf_err *err)
+{
+    for (size_t i = 0; i < u->graph->n_nodes; i++) {
+        const marks m = marks_of(g, u->graph->nodes[i]);
+
+        if (m.reads || m.out)
+            WF_TRY(wf_node_set_int(u->graph, u->graph->nodes[i], WF_NARROW_OUT_GPU, m.out, err));
+    }
+    return WF_OK;
+}
+
+/* Of a node that is the same on GPUs, their attribute goes. */
+static wf_status mark(wf_unit *u, const groups *g, wf_node *n, wf_dtype to, wf_err *err)
+{
+    const marks m = marks_of(g, n);
+
+    if (!m.reads && !m.out)
+        return WF_OK;
+    if (wf_node_int(n, WF_NARROW_OUT_GPU, -1) == (int64_t)m.out)
+        wf_node_drop_attr(n, WF_NARROW_OUT_GPU);
+    WF_TRY(wf_node_set_string(u->graph, n, WF_NARROW, wf_dtype_name(to), err));
+    return wf_node_set_int(u->graph, n, WF_NARROW_OUT, m.out, err);
+}
+
+static wf_status mark_all(wf_unit *u, groups *g, wf_err *err)
+{
+    wf_graph *graph = u->graph;
+    wf_dtype to = u->spec->narrow;
+
+    g->on_gpus = true;
+    decide(u, g);
+    WF_TRY(mark_for_gpus(u, g, err));
+    g->on_gpus = false;
+    decide(u, g);
     for (size_t i = 0; i < graph->n_nodes; i++)
-        WF_TRY(mark(u, graph->nodes[i], to, err));
+        WF_TRY(mark(u, g, graph->nodes[i], to, err));
+    for (size_t i = 0; i < graph->n_values; i++)
+        if (is_kept(g, graph->values[i]))
+            graph->values[i]->dtype = to;
     return wf_infer(graph, err);
 }
 
@@ -312,7 +467,7 @@ wf_status wf_pass_precision(wf_unit *u, wf_err *err)
     g.parent = calloc(n, sizeof *g.parent);
     g.refused = calloc(n, sizeof *g.refused);
     g.wanted = calloc(n, sizeof *g.wanted);
-    rc = g.parent && g.refused && g.wanted ? decide(u, &g, err)
+    rc = g.parent && g.refused && g.wanted ? mark_all(u, &g, err)
                                            : wf_fail_nomem(err, n * sizeof *g.parent);
     free(g.parent);
     free(g.refused);

@@ -70,16 +70,22 @@ static size_t all_memory(const wf_plan_options *o)
     return all;
 }
 
-/* Whether values are kept narrow where the graph says so: only if all devices multiply them as
- * they are. Elsewhere that would round them for nothing. */
-static bool keeps_narrow(const wf_plan_options *o)
+/* Values are kept narrow where the graph says so of the devices, and only if all of them multiply
+ * such values as they are: elsewhere that would round them for nothing. */
+static wf_status choose_narrow(wf_graph *g, const wf_plan_options *o, wf_err *err)
 {
-    wf_dtype type = wf_compute_kept(o->compute);
-    bool keeps = type != WF_NONE && wf_kernels_keep_narrow(o->device ? o->device : &wf_cpu, type);
+    const wf_dtype type = wf_compute_kept(o->compute);
+    const wf_device *first = o->device ? o->device : &wf_cpu;
+    bool keeps = type != WF_NONE && wf_kernels_keep_narrow(first, type);
+    bool more = wf_kernels_keep_convolved(first);
 
-    for (size_t i = 0; keeps && i < o->n_devices; i++)
+    for (size_t i = 0; keeps && i < o->n_devices; i++) {
         keeps = wf_kernels_keep_narrow(o->devices[i], type);
-    return keeps;
+        more = more && wf_kernels_keep_convolved(o->devices[i]);
+    }
+    if (!keeps)
+        wf_narrow_drop(g);
+    return keeps && more ? wf_narrow_for_gpus(g, type, err) : WF_OK;
 }
 
 static wf_status build(wf_plan *p, const wf_graph *g, const wf_plan_options *o, wf_err *err)
@@ -99,8 +105,7 @@ static wf_status build(wf_plan *p, const wf_graph *g, const wf_plan_options *o, 
     p->limit_hint =
         o->limit_hint ? o->limit_hint : "lower \"batch\", or take a machine with more memory";
     WF_TRY(wf_graph_copy(g, &p->g, err));
-    if (!keeps_narrow(o))
-        wf_narrow_drop(p->g);
+    WF_TRY(choose_narrow(p->g, o, err));
     WF_TRY(wf_plan_shapes(p, o, err));
     WF_TRY(wf_plan_sides(p, o, err));
     WF_TRY(make_tables(p, err));

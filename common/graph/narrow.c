@@ -21,7 +21,9 @@ uint32_t wf_node_narrow_out(const wf_node *n)
 bool wf_narrow_attr(const wf_attr *attr)
 {
     return (strcmp(attr->name, WF_NARROW) == 0 && attr->kind == WF_ATTR_STRING) ||
-           (strcmp(attr->name, WF_NARROW_OUT) == 0 && attr->kind == WF_ATTR_INT);
+           ((strcmp(attr->name, WF_NARROW_OUT) == 0 ||
+             strcmp(attr->name, WF_NARROW_OUT_GPU) == 0) &&
+            attr->kind == WF_ATTR_INT);
 }
 
 wf_status wf_narrow_infer(wf_graph *g, wf_node *n, wf_err *err)
@@ -50,10 +52,26 @@ wf_status wf_narrow_infer(wf_graph *g, wf_node *n, wf_err *err)
     return rc;
 }
 
+wf_status wf_narrow_for_gpus(wf_graph *g, wf_dtype to, wf_err *err)
+{
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        wf_node *n = g->nodes[i];
+        const int64_t out = wf_node_int(n, WF_NARROW_OUT_GPU, -1);
+
+        if (out < 0)
+            continue;
+        wf_node_drop_attr(n, WF_NARROW_OUT_GPU);
+        WF_TRY(wf_node_set_string(g, n, WF_NARROW, wf_dtype_name(to), err));
+        WF_TRY(wf_node_set_int(g, n, WF_NARROW_OUT, out, err));
+    }
+    return WF_OK;
+}
+
 void wf_narrow_drop(wf_graph *g)
 {
     for (size_t i = 0; i < g->n_nodes; i++) {
         wf_node_drop_attr(g->nodes[i], WF_NARROW);
         wf_node_drop_attr(g->nodes[i], WF_NARROW_OUT);
+        wf_node_drop_attr(g->nodes[i], WF_NARROW_OUT_GPU);
     }
 }

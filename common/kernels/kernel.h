@@ -114,6 +114,7 @@ typedef struct wf_device_rows {
     /* Of all narrow nodes (common/graph/narrow.h), without op; NULL: the device computes none. */
     const wf_kernel *widened;
     uint32_t narrow; /* WF_TYPE bits: what rows with is_narrow take as it is; values are kept so */
+    bool keeps_convolved; /* convolutions make narrow results at no cost, and norms read them */
 } wf_device_rows;
 
 /* Makes a device known by its name; rows are borrowed for the rest of the process. The cpu is known
@@ -147,6 +148,9 @@ bool wf_kernels_have_bf16(void);
 /* Whether the device computes narrow nodes of that type, and multiplies what they keep: a GPU does,
  * a processor may. */
 bool wf_kernels_keep_narrow(const wf_device *device, wf_dtype type);
+/* Whether it then keeps those narrow too that a graph has so for GPUs alone
+ * (common/graph/narrow.h). */
+bool wf_kernels_keep_convolved(const wf_device *device);
 /* Row i of the device's table, NULL past its end; for documentation and table-driven tests. */
 const wf_kernel *wf_kernel_at(const wf_device *device, size_t i);
 

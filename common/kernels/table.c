@@ -113,3 +113,8 @@ bool wf_kernels_keep_narrow(const wf_device *device, wf_dtype type)
     return (rows_of(device)->narrow & WF_TYPE(type)) &&
            (!device->is_host || wf_kernels_have_bf16());
 }
+
+bool wf_kernels_keep_convolved(const wf_device *device)
+{
+    return rows_of(device)->keeps_convolved;
+}

@@ -611,6 +611,7 @@ static int host_launch(const wf_cuda_function *f, wf_cuda_dim grid, wf_cuda_dim 
     }
     append(s, w);
     host_counts.launches++;
+    host_counts.converted += strcmp(f->name, "convert") == 0;
     return host_end(0);
 }
 

@@ -77,6 +77,7 @@ typedef struct cuda_host_counts {
     size_t bytes_in, bytes_out;   /* so far: of copies from the host and to it */
     size_t bytes_by_hand;         /* so far: of both, from and to memory that is not pinned */
     size_t launches, replays;     /* so far: kernels that were launched or recorded; graphs */
+    size_t converted;             /* so far: of those, copies of a tensor in another type */
     size_t beside_in, beside_out; /* so far: work that was done while a copy from the host, or to
                                    * it, that had been queued earlier was not */
     double ms; /* so far: what products and convolutions took on the clocks of streams */

@@ -131,6 +131,114 @@ static void products_that_round_nothing_ask_for_nothing(void **state)
     wf_graph_free(&g);
 }
 
+/* Channels of images that a network of two convolutions has. */
+enum { CHANNELS = 16, IMAGE = 8 };
+
+static wf_value *convolved(wf_graph *g, wf_emit *e, wf_value *x, const char *name, int64_t groups)
+{
+    const int64_t dims[] = {CHANNELS, CHANNELS / groups, 3, 3};
+    const wf_attr attrs[] = {wf_attr_int("group", groups),
+                             wf_attr_ints("pads", 4, (const int64_t[]){1, 1, 1, 1})};
+    wf_value *in[] = {x, add_variable(g, name, 4, dims)};
+
+    return wf_emit_op(e, "Conv", 2, in, 2, attrs);
+}
+
+static wf_value *normalised(wf_graph *g, wf_emit *e, wf_value *x)
+{
+    static const char *const names[] = {"scale", "bias", "mean", "variance"};
+    const int64_t dims[] = {CHANNELS};
+    wf_value *in[5] = {x};
+
+    for (int i = 0; i < 4; i++)
+        in[1 + i] = add_variable(g, names[i], 1, dims);
+    return wf_emit_op(e, "BatchNormalization", 5, in, 0, NULL);
+}
+
+/* z = conv(relu(norm(conv(x)))); mean(z^2). The first convolution has groups. */
+static wf_graph *make_convolved(int64_t groups)
+{
+    wf_err err = {0};
+    wf_graph *g = NULL;
+    wf_value *x;
+    wf_emit e;
+
+    must(wf_graph_new("m", &g, &err), &err);
+    x = add_input(g, "x", WF_F32, 4, (const int64_t[]){-1, CHANNELS, IMAGE, IMAGE});
+    e = wf_emit_begin(g, "m", &err);
+    x = normalised(g, &e, convolved(g, &e, x, "a", groups));
+    x = convolved(g, &e, wf_emit_unary(&e, "Relu", x), "b", 1);
+    x = wf_emit_reduce_mean(&e, wf_emit_mul(&e, x, x), 0, NULL, false);
+    must(wf_emit_end(&e), &err);
+    must(wf_graph_rename_value(g, x, "loss", &err), &err);
+    must(wf_graph_add_output(g, x, &err), &err);
+    return g;
+}
+
+static void for_gpus(wf_compiled *c)
+{
+    wf_err err = {0};
+
+    must(wf_narrow_for_gpus(c->graph, WF_BF16, &err), &err);
+    must(wf_infer(c->graph, &err), &err);
+}
+
+static void gpus_keep_what_convolutions_make(void **state)
+{
+    wf_graph *g = make_convolved(1);
+    wf_compiled *c = compiled(g, WF_BF16, 64);
+
+    (void)state;
+    assert_int_equal(count(c, "Conv", WF_F32), 2);
+    assert_int_equal(count(c, "ConvDataGrad", WF_F32), 1);
+    assert_int_equal(count(c, "BatchNormalizationTrain", WF_BF16), 0); /* Relu alone reads it */
+    assert_int_equal(count(c, "Relu", WF_BF16), 1);
+    assert_int_equal(count(c, "ReluGrad", WF_F32), 1);
+    assert_int_equal(count(c, "BatchNormalizationGrad", WF_BF16), 1); /* a factor */
+    for_gpus(c);
+    assert_int_equal(count(c, "Conv", WF_BF16), 2);
+    assert_int_equal(count(c, "ConvDataGrad", WF_BF16), 1);
+    assert_int_equal(count(c, "ConvWeightGrad", WF_BF16), 0);
+    assert_int_equal(count(c, "BatchNormalizationTrain", WF_BF16), 1); /* but not the moments */
+    assert_int_equal(count(c, "Relu", WF_BF16), 1);
+    assert_int_equal(count(c, "ReluGrad", WF_BF16), 1);
+    assert_int_equal(count(c, "BatchNormalizationGrad", WF_BF16), 1);
+    assert_int_equal(count(c, "Mul", WF_F32), 1);  /* the square, of which the loss is the mean */
+    assert_int_equal(count(c, "Mul", WF_BF16), 1); /* of its gradient */
+    for (size_t i = 0; i < c->graph->n_outputs; i++)
+        assert_int_equal(c->graph->outputs[i]->dtype, WF_F32);
+    wf_compiled_free(&c);
+    wf_graph_free(&g);
+}
+
+/* A convolution that does not round its factors makes float32, and so do those behind it. */
+static void gpus_keep_no_more_of_other_convolutions(void **state)
+{
+    wf_graph *g = make_convolved(CHANNELS);
+    wf_compiled *c = compiled(g, WF_BF16, 64);
+
+    (void)state;
+    for_gpus(c);
+    assert_int_equal(count(c, "Conv", WF_F32), 1);
+    assert_int_equal(count(c, "Conv", WF_BF16), 1);
+    assert_int_equal(count(c, "BatchNormalizationTrain", WF_BF16), 0);
+    assert_int_equal(count(c, "Relu", WF_BF16), 1);
+    wf_compiled_free(&c);
+    wf_graph_free(&g);
+}
+
+static void without_convolutions_gpus_keep_the_same(void **state)
+{
+    wf_graph *g = make((options){.width = WIDTH});
+    wf_compiled *c = compiled(g, WF_BF16, 64);
+
+    (void)state;
+    for (size_t i = 0; i < c->graph->n_nodes; i++)
+        assert_null(wf_node_attr(c->graph->nodes[i], WF_NARROW_OUT_GPU));
+    wf_compiled_free(&c);
+    wf_graph_free(&g);
+}
+
 /* A graph that is written and read again has the same types. */
 static void narrow_nodes_go_through_a_file(void **state)
 {
@@ -151,13 +259,40 @@ static void narrow_nodes_go_through_a_file(void **state)
     wf_graph_free(&g);
 }
 
+static void what_gpus_keep_goes_through_a_file_too(void **state)
+{
+    wf_graph *g = make_convolved(1), *read = NULL;
+    wf_compiled *c = compiled(g, WF_BF16, 64), again = {0};
+    wf_bytes bytes = {0};
+    wf_err err;
+
+    (void)state;
+    must(wf_onnx_encode(c->graph, &bytes, &err), &err);
+    must(wf_onnx_decode(bytes.data, bytes.size, NULL, &read, &err), &err);
+    again.graph = read;
+    assert_int_equal(count_all(&again, WF_BF16), count_all(c, WF_BF16));
+    assert_int_equal(count(&again, "Relu", WF_BF16), 1);
+    for_gpus(c);
+    for_gpus(&again);
+    assert_int_equal(count_all(&again, WF_BF16), count_all(c, WF_BF16));
+    assert_int_equal(count(&again, "Conv", WF_BF16), 2);
+    wf_bytes_close(&bytes);
+    wf_graph_free(&read);
+    wf_compiled_free(&c);
+    wf_graph_free(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(factors_are_kept_narrow_and_all_else_float32),
         cmocka_unit_test(a_reader_that_wants_float32_keeps_all_that_is_moved_together_so),
         cmocka_unit_test(products_that_round_nothing_ask_for_nothing),
+        cmocka_unit_test(gpus_keep_what_convolutions_make),
+        cmocka_unit_test(gpus_keep_no_more_of_other_convolutions),
+        cmocka_unit_test(without_convolutions_gpus_keep_the_same),
         cmocka_unit_test(narrow_nodes_go_through_a_file),
+        cmocka_unit_test(what_gpus_keep_goes_through_a_file_too),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

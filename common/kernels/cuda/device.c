@@ -420,7 +420,8 @@ wf_status wf_cuda_open(const wf_cuda_calls *calls, const char *kind, int index, 
                                .updates = &wf_cuda_updates,
                                .groups = &wf_cuda_groups,
                                .widened = &wf_cuda_widened,
-                               .narrow = WF_TYPE(WF_BF16) | WF_TYPE(WF_F16)};
+                               .narrow = WF_TYPE(WF_BF16) | WF_TYPE(WF_F16),
+                               .keeps_convolved = true};
     rc = wf_cuda_compiled_new(calls, index, g->name, &has, &g->compiled, err);
     if (rc == WF_OK)
         rc = wf_tuned_new(calls, g->name, &has, &g->tuned, err);

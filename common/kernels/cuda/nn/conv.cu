@@ -131,14 +131,13 @@ template <class T> __global__ void join_pieces(plan p, const double *sums, T *w)
     }
 }
 
-/* values = sums + bias: [batch, channels, size]; sums may lie there already, and the bias be
- * absent. */
+/* values = sums + bias: [batch, channels, size]; sums may lie there already. */
 template <class T>
 __global__ void add_bias(wf_from<T> sums, wf_to<T> values, wf_from<T> bias, int64_t channels,
                          int64_t size, int64_t n)
 {
     for (int64_t i = wf_first(); i < n; i += wf_all())
-        values[i] = bias ? sums[i] + bias[i / size % channels] : sums[i];
+        values[i] = sums[i] + bias[i / size % channels];
 }
 
 /* Which of a node's tensors are x, w and y: a pass makes output 0 of what it reads. */
@@ -283,6 +282,8 @@ wf_status make_narrow(const wf_run *run, const roles &r, const wf_tensor *bias, 
     WF_TRY(wf_dnn_way_go(p->way, run, tensors, err));
     if (sums.at == made->data && !bias)
         return WF_OK;
+    if (!bias)
+        return wf_convert(run, p->narrow, sums.at, made->dtype, made->data, wf_elems(made), err);
     return wf_launch(run, "bias", add_bias<wf_narrow>, wf_blocks(run, wf_elems(made)), err, sums,
                      wf_write<wf_narrow>(made), wf_read<wf_narrow>(bias), made->dims[1],
                      wf_elems(made) / (made->dims[0] * made->dims[1]), wf_elems(made));
