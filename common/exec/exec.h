@@ -150,6 +150,15 @@ WF_MUST_USE wf_status wf_plan_run(wf_plan *p, const wf_step_key *key, wf_ready_f
 WF_MUST_USE wf_status wf_plan_start(wf_plan *p, const wf_step_key *key, wf_ready_fn *on_ready,
                                     void *arg, wf_err *err);
 WF_MUST_USE wf_status wf_plan_wait(wf_plan *p, wf_err *err);
+/* Between the two halves: begins to copy what input i, memory of the host, is given in the next
+ * run, beside the kernels of this one. `data` is borrowed until wf_plan_wait has returned. Does
+ * nothing on the cpu, and where the device has no memory for it: such a run copies it in its turn.
+ * Errors: what the device says. */
+WF_MUST_USE wf_status wf_plan_bring_ahead(wf_plan *p, uint32_t i, const void *data, wf_err *err);
+/* The next run takes what was brought ahead since the last one began, of inputs that are bound to
+ * the memory that it was copied from and whose content is still that. Without this call it takes
+ * nothing of it. */
+void wf_plan_take_ahead(wf_plan *p);
 /* Runs that are started from now on use the memory of e's device when e is done: whoever writes
  * weights on a stream of their own records e behind that. Errors: WF_USAGE when the plan lacks e's
  * device; what the device says. */

@@ -152,9 +152,11 @@ void wf_plan_free(wf_plan **p)
     for (uint32_t side = 0; side < (*p)->n_sides; side++) /* first: what is queued uses the rest */
         wf_plan_side_close(&(*p)->sides[side]);
     wf_plan_forget(*p);
-    for (uint32_t i = 0; i < (*p)->n_steps; i++)
+    for (uint32_t i = 0; i < (*p)->n_steps; i++) {
         if ((*p)->steps[i].release)
             (*p)->steps[i].release((void *)(*p)->steps[i].run.state);
+        wf_buf_unref(&(*p)->steps[i].room_ahead);
+    }
     for (uint32_t i = 0; i < (*p)->n_outs; i++)
         wf_buf_unref(&(*p)->outs[i].own);
     for (uint32_t side = 0; side < (*p)->n_sides; side++) {

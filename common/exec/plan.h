@@ -15,8 +15,8 @@
  *   P1  two rooms of the arena overlap only if no step lies in both lives
  *   P2  the room of an output lives to the end of a run and nothing else is written to it after the
  *       output is ready
- *   P3  after wf_plan_new nothing is allocated, but once for each output that is never bound, and
- *       for what a device records
+ *   P3  after wf_plan_new nothing is allocated, but once for each output that is never bound and
+ *       each input that is brought ahead, and for what a device records
  *   P4  a step on the host begins when all that was queued on the devices is done, and a copy to a
  *       device when what another device writes to the host is there
  *   P5  the room that a copy reads lives to the next step on the host, or to the end: nothing else
@@ -25,6 +25,7 @@
  *   P7  a kernel that reads what a copy brings waits for an event behind the copy; a copy from the
  *       device for one behind the kernels queued so far, and so does a copy to the device, but for
  *       those in front of all kernels
+ *   P8  memory for what is brought ahead is written and read on the stream `in` alone
  */
 #ifndef WF_EXEC_PLAN_H
 #define WF_EXEC_PLAN_H
@@ -74,6 +75,9 @@ typedef struct wf_step {
     uint64_t sequence; /* of the node's name; used when it draws */
     bool draws;
     uint32_t first_ready, n_ready; /* in wf_plan.ready */
+    wf_buf *room_ahead; /* of a copy to the device: for the next run's content; NULL: none */
+    bool asked_ahead;   /* the device was asked for it */
+    const void *ahead;  /* what lies there, or is on its way: memory of the host; NULL: nothing */
 } wf_step;
 
 /* Steps of one device in a row that it can record: replay.c. */
@@ -117,6 +121,7 @@ typedef struct wf_plan_side {
     wf_device_event *mark; /* of one stream, for another of them; not on the host */
     uint32_t brought;      /* the last group that was queued and is not waited for; 0: none */
     bool took;             /* a copy to the host was queued and is not waited for */
+    bool beside;           /* a copy ahead was queued and is not waited for */
     wf_buf *memory;        /* arena rooms */
     wf_buf *constants;     /* not on the host */
     wf_buf *workspace;     /* of one step at a time */
@@ -155,6 +160,8 @@ struct wf_plan {
                                * number 1 */
     uint32_t n_groups;
     bool has_run, told; /* told: that a stretch was not recorded */
+    bool takes_ahead;   /* the next run takes what was brought ahead, */
+    bool taking;        /* and so does the one that is being queued */
     wf_plan_in *ins;
     uint32_t n_ins;
     wf_plan_out *outs;
@@ -235,6 +242,9 @@ WF_MUST_USE wf_status wf_step_behind(wf_plan *p, const wf_step *s, wf_err *err);
 WF_MUST_USE wf_status wf_plan_prepare_run(wf_plan *p, const wf_step_key *key, wf_err *err);
 WF_MUST_USE wf_status wf_step_queue(wf_step *s, wf_err *err);
 WF_MUST_USE wf_status wf_step_run(wf_plan *p, wf_step *s, wf_err *err);
+
+/* ahead.c: a step that copies to a device, from where its content is. */
+WF_MUST_USE wf_status wf_step_bring(wf_plan *p, wf_step *s, wf_err *err);
 
 /* replay.c: finds stretches; frees what was recorded of them; queues one. */
 WF_MUST_USE wf_status wf_plan_stretches(wf_plan *p, wf_err *err);

@@ -85,13 +85,15 @@ wf_status wf_step_queue(wf_step *s, wf_err *err)
 wf_status wf_step_run(wf_plan *p, wf_step *s, wf_err *err)
 {
     WF_TRY(wf_step_before(p, s, err));
-    WF_TRY(wf_step_queue(s, err));
+    WF_TRY(s->brings ? wf_step_bring(p, s, err) : wf_step_queue(s, err));
     return wf_step_behind(p, s, err);
 }
 
 wf_status wf_plan_start(wf_plan *p, const wf_step_key *key, wf_ready_fn *on_ready, void *arg,
                         wf_err *err)
 {
+    p->taking = p->takes_ahead;
+    p->takes_ahead = false;
     WF_TRY(wf_plan_prepare_run(p, key, err));
     if (p->n_ready_at_start)
         WF_TRY(announce(p, 0, p->n_ready_at_start, on_ready, arg, err));

@@ -46,7 +46,7 @@ wf_status wf_plan_side_bring(wf_plan_side *side, void *to, const void *from, siz
 /* The kernels' stream waits for the copies. */
 static wf_status join(wf_plan_side *side, wf_err *err)
 {
-    if (side->brought)
+    if (side->brought || side->beside)
         WF_TRY(follow(side, side->stream, side->in, err));
     if (side->took)
         WF_TRY(follow(side, side->stream, side->out, err));
@@ -65,7 +65,7 @@ wf_status wf_plan_side_wait(wf_plan_side *side, wf_err *err)
     if (rc != WF_OK && side->out)
         waited = wf_stream_wait(side->out, NULL);
     side->brought = 0;
-    side->took = false;
+    side->took = side->beside = false;
     return rc;
 }
 
