@@ -367,6 +367,14 @@ wf_status wf_side_bind(const wf_side *s, wf_plan *p, const wf_exchange *x, int s
     return x->written ? wf_plan_after_event(p, x->written, err) : WF_OK;
 }
 
+wf_status wf_side_bring_ahead(const wf_side *s, wf_plan *p, const wf_batch *batch, wf_err *err)
+{
+    for (uint32_t i = 0; i < s->n_inputs; i++)
+        if (s->inputs[i].field >= 0)
+            WF_TRY(wf_plan_bring_ahead(p, i, batch->fields[s->inputs[i].field].data, err));
+    return WF_OK;
+}
+
 wf_status wf_side_measure(const wf_side *s, const wf_plan *p, uint64_t n, wf_measure m[],
                           uint32_t *used, wf_err *err)
 {

@@ -32,6 +32,7 @@ void wf_trainer_halt(void *arg)
         t->ahead[i] = (struct batch_ahead){0};
     }
     t->next_ahead = 0;
+    t->next = (struct next_batch){0};
     wf_named_rows_close(&t->eval_rows, &t->eval.tables);
     wf_side_close(&t->train);
     wf_side_close(&t->eval);
@@ -257,6 +258,7 @@ wf_status wf_trainer_open_round(void *arg, const Weft__Round *round, wf_worker_j
     wf_trainer *t = arg;
 
     WF_TRY(t->train.reader ? wf_side_renew(&t->train, round, err) : open_train(t, round, 0, err));
+    t->next = (struct next_batch){0};
     tell_records(t, out);
     return WF_OK;
 }

@@ -55,6 +55,13 @@ struct wf_trainer {
         wf_named_rows rows;
     } ahead[WF_READER_HELD]; /* where there are tables: batches whose rows are named, by step */
     uint32_t next_ahead;     /* the first step that has none; 0: any */
+    struct next_batch {
+        bool known;            /* it was read, or could not be, while a GPU computed */
+        const wf_batch *batch; /* NULL: it could not be read, */
+        wf_err why;            /* why */
+        bool brought;          /* the plan of the batch before has it too */
+        uint64_t took_ns;      /* to read it */
+    } next; /* where one GPU computes and there are no tables: of the batch behind the last */
     wf_named_rows eval_rows; /* of the unit in hand */
     wf_err eval_why;         /* what was wrong with its records */
     uint64_t batches;        /* to a step */

@@ -133,13 +133,31 @@ static void log_loss(const wf_trainer *t)
     fflush(t->loss_log);
 }
 
-static wf_status next_batch(wf_trainer *t, const wf_batch_id *id, const wf_batch **out, wf_err *err)
+/* The batch that was read while the one before was computed, or else the reader's next. */
+static wf_status read_next(wf_trainer *t, const wf_batch **out, bool *brought, wf_err *err)
+{
+    const struct next_batch next = t->next;
+
+    t->next = (struct next_batch){0};
+    if (!next.known)
+        return wf_data_reader_next(t->train.reader, out, err);
+    *out = next.batch;
+    *brought = next.brought;
+    if (!next.batch)
+        *err = next.why;
+    return next.batch ? WF_OK : next.why.status;
+}
+
+/* *brought: its plan has it already. */
+static wf_status next_batch(wf_trainer *t, const wf_batch_id *id, const wf_batch **out,
+                            bool *brought, wf_err *err)
 {
     struct batch_ahead *a = &t->ahead[t->step.step % WF_COUNT(t->ahead)];
     const wf_batch *b = NULL;
 
+    *brought = false;
     if (!wf_tables_any(&t->train.tables)) {
-        WF_TRY(wf_data_reader_next(t->train.reader, &b, err));
+        WF_TRY(read_next(t, &b, brought, err));
     } else if (a->step == t->step.step) {
         b = a->batch;
         a->step = 0;
@@ -225,11 +243,32 @@ static void end_replica(const wf_trainer *t, wf_replica *r)
         r->rc = look_at_copied(t, r, &r->err);
 }
 
+/* While a GPU computes: the next batch is read, and brought to it. Where the plan is another, as
+ * for the last records of a split, it is copied when its step begins. */
+static void bring_next(wf_trainer *t)
+{
+    wf_replica *r = &t->replicas.of[0];
+    struct next_batch *next = &t->next;
+    int64_t began_ns = wf_now_ns();
+
+    if (!is_alone(t) || t->devices[0]->is_host || wf_tables_any(&t->train.tables) ||
+        r->rc != WF_OK || !r->plan || next->known)
+        return;
+    next->why.status = wf_data_reader_next(t->train.reader, &next->batch, &next->why);
+    next->known = next->batch || next->why.status != WF_OK;
+    next->took_ns = (uint64_t)(wf_now_ns() - began_ns);
+    if (!next->batch || next->batch->n != r->batch.n)
+        return;
+    r->rc = wf_side_bring_ahead(&t->train, r->plan, next->batch, &r->err);
+    next->brought = r->rc == WF_OK;
+}
+
 static wf_status run_replicas(wf_trainer *t, wf_err *err)
 {
     wf_replicas *all = &t->replicas;
 
     wf_replicas_each(all, start_replica, t);
+    bring_next(t);
     for (uint32_t i = 0; i < all->n; i++)
         end_replica(t, &all->of[i]);
     for (uint32_t i = 0; i < all->n; i++)
@@ -322,7 +361,8 @@ static wf_status make_late(wf_trainer *t, wf_err *err)
     return t->late ? WF_OK : wf_fail_nomem(err, t->train.n_outputs * sizeof *t->late);
 }
 
-static wf_status run_step(wf_trainer *t, wf_err *err)
+/* brought: the first replica's plan has the batch. */
+static wf_status run_step(wf_trainer *t, bool brought, wf_err *err)
 {
     wf_replicas *all = &t->replicas;
 
@@ -332,6 +372,8 @@ static wf_status run_step(wf_trainer *t, wf_err *err)
             wf_apart_begin(all->of[i].apart);
         WF_TRY(all->of[i].batch.n ? bind_replica(t, i, err) : idle_replica(t, i, err));
     }
+    if (brought)
+        wf_plan_take_ahead(all->of[0].plan);
     WF_TRY(run_replicas(t, err));
     return take_gradients(t, err);
 }
@@ -451,9 +493,10 @@ static wf_status run_batch(wf_trainer *t, const wf_batch_id *id, wf_train_result
     uint64_t records[WF_REPLICAS_MOST];
     int64_t began_ns = wf_now_ns();
     const wf_batch *batch = NULL;
+    bool brought;
     wf_status rc;
 
-    WF_TRY(next_batch(t, id, &batch, err));
+    WF_TRY(next_batch(t, id, &batch, &brought, err));
     out->data_ns += (uint64_t)(wf_now_ns() - began_ns);
     rc = wf_replicas_share(&t->replicas, batch, t->train.data, &key, err);
     for (uint32_t i = 0; i < t->replicas.n; i++)
@@ -461,7 +504,8 @@ static wf_status run_batch(wf_trainer *t, const wf_batch_id *id, wf_train_result
     wf_gradients_begin(t->gradients, records, step->end - step->begin, id->begin == step->begin,
                        id->end == step->end);
     if (rc == WF_OK)
-        rc = run_step(t, err);
+        rc = run_step(t, brought, err);
+    out->data_ns += t->next.took_ns;
     if (rc == WF_OK)
         rc = measure(t, &out->n_metrics, err);
     if (!t->start->skip_nan &&

@@ -186,10 +186,12 @@ def check_copies(weft, optimizer):
             text = c.read("alone.yaml").replace("  eval: {x: x.npy, y: y.npy}\n", "")
             c.write("alone.yaml", text.replace("every_steps: 20", "every_steps: 100000"))
             c.must("train", "alone.yaml")
-            told[epochs] = [int(n) for n in c.read("told").split()[:2]]
-    into, out = (told[3][i] - told[2][i] for i in (0, 1))
+            told[epochs] = [int(c.read("told").split()[i]) for i in (0, 1, 4)]
+    into, out, within = (told[3][i] - told[2][i] for i in (0, 1, 2))
     check([into, out] == [told[2][i] - told[1][i] for i in (0, 1)], f"{optimizer}: epochs differ: {told}")
     check(into == RECORDS * (4 * 144 + 8) + STEPS * 16, f"{into} bytes go in with {RECORDS} records")
+    # batches that came ahead: all but the last of an epoch, which is smaller, and the one behind it
+    check(within == (STEPS - 2) * 32 * (4 * 144 + 8), f"{within} bytes of {STEPS} steps were there ahead")
     # the loss and the number of right answers; and a word for each of eight gradients and statistics
     check(out <= STEPS * (4 + 8 + 4 * 8), f"{out} bytes come out of {STEPS} steps")
 
@@ -207,7 +209,7 @@ def weights_and_gradients_are_copied_without_the_host(weft):
             c.must("train", "digits.yaml")
             got.append(losses(c))
             steps = len(got[-1])
-            into, out, by_hand, ahead = (int(n) for n in c.read("told").split())
+            into, out, by_hand, ahead, _ = (int(n) for n in c.read("told").split())
             check(ahead >= 3 * steps, f"{transport}: the GPU had work behind {ahead} gradients of {steps} steps")
             most = steps * 2 * small + (2 * large if wrong else 0)
             if transport == "tcp":  # its first messages, until a connection of weft's own is there, are ZeroMQ's

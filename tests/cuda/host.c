@@ -510,6 +510,7 @@ static int host_copy(void *to, const void *from, size_t bytes, wf_cuda_way way, 
         host_counts.bytes_by_hand += bytes;
     host_counts.bytes_in += error == 0 && way == WF_CUDA_TO_DEVICE ? bytes : 0;
     host_counts.bytes_out += error == 0 && way == WF_CUDA_TO_HOST ? bytes : 0;
+    host_counts.bytes_within += error == 0 && way == WF_CUDA_WITHIN ? bytes : 0;
     return host_end(host_enqueue(s, &like, 0, error));
 }
 

@@ -76,6 +76,7 @@ typedef struct cuda_host_counts {
     size_t ahead; /* of those for an event: behind which more work was queued */
     size_t bytes_in, bytes_out;   /* so far: of copies from the host and to it */
     size_t bytes_by_hand;         /* so far: of both, from and to memory that is not pinned */
+    size_t bytes_within;          /* so far: of copies from memory of a GPU to memory of it */
     size_t launches, replays;     /* so far: kernels that were launched or recorded; graphs */
     size_t converted;             /* so far: of those, copies of a tensor in another type */
     size_t beside_in, beside_out; /* so far: work that was done while a copy from the host, or to

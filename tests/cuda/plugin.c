@@ -5,7 +5,8 @@
  * WEFT_CUDA_HOST says what is wrong with them, by words between blanks: gpus=0, major=7,
  * memory=BYTES, fail=CALL (a member of wf_cuda_calls), after=N, error=N. With tell=FILE a process
  * writes there at its end how many bytes it has copied to and from them, and how many of both
- * without memory that is pinned, and how often it waited for an event behind which more was queued.
+ * without memory that is pinned, how often it waited for an event behind which more was queued, and
+ * how many bytes it has copied within them.
  */
 #include "common/kernels/cuda/plugin.h"
 #include "common/kernels/cuda/device.h"
@@ -41,8 +42,8 @@ static void tell(void)
 
     if (!f)
         abort();
-    fprintf(f, "%zu %zu %zu %zu\n", counts.bytes_in, counts.bytes_out, counts.bytes_by_hand,
-            counts.ahead);
+    fprintf(f, "%zu %zu %zu %zu %zu\n", counts.bytes_in, counts.bytes_out, counts.bytes_by_hand,
+            counts.ahead, counts.bytes_within);
     fclose(f);
 }
 
