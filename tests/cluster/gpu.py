@@ -410,10 +410,30 @@ def memory_is_planned_without_a_gpu(weft):
         check(done.code == 2 and "add --memory" in done.err, done)
 
 
+def values_are_shown_as_a_gpu_keeps_them(weft):
+    """What convolutions make is narrow there, and in a plan for it, which then is smaller."""
+    layers = "".join("    - conv2d: {filters: 32, kernel_size: 5, padding: same, data_format: channels_first}\n"
+                     "    - batch_normalization: {axis: 1}\n    - relu\n" for _ in range(3))
+    with cluster(weft, "gpus=0") as c:
+        c.write("digits.yaml", JOB.replace("    - flatten\n", layers + "    - flatten\n") + "compute: bfloat16\n")
+        shown = {}
+        for device in "cpu", "cuda:0":
+            done = c.bare("graph", "digits.yaml", "--memory", "--values", "--ps", "0", "--device", device)
+            kept = re.search(r"kept in bfloat16: (\d+) of \d+ values", done.out)
+            check(done.code == 0 and kept, done)
+            types = set(re.findall(r"^\S+ +(Conv|BatchNormalizationTrain) +(\w+)\[batch,", done.out, re.M))
+            arena = re.search(r"  arena +(\S+) (MiB|KiB)", done.out)
+            shown[device] = int(kept[1]), types, float(arena[1]) * (1024 if arena[2] == "MiB" else 1)
+        cpu, gpu = shown["cpu"], shown["cuda:0"]
+        check(("Conv", "float32") in cpu[1] and {kind for _, kind in gpu[1]} == {"bfloat16"}, f"{shown}")
+        check(gpu[0] >= cpu[0] + 10 and gpu[2] < 0.75 * cpu[2], f"{shown}")
+
+
 main([variables_on_a_gpu_have_the_bits_of_those_of_a_ps, variables_of_a_gpu_are_saved_and_go_on_anywhere, a_step_copies_its_batch_and_its_loss,
       weights_and_gradients_are_copied_without_the_host,
       products_are_rounded_where_a_job_asks_for_it, algorithms_are_chosen_once,
       a_gradient_on_a_gpu_that_is_no_number_is_named, a_step_is_left_out_on_a_gpu, memory_for_variables_is_asked_for_by_name,
-      jobs_have_the_losses_of_the_cpu, a_job_trains_on_a_gpu_without_a_cluster, a_file_runs_on_a_gpu_as_on_the_cpu, memory_is_planned_without_a_gpu, what_is_wrong_with_a_gpu_is_said, a_batch_that_fits_is_named,
+      jobs_have_the_losses_of_the_cpu, a_job_trains_on_a_gpu_without_a_cluster, a_file_runs_on_a_gpu_as_on_the_cpu, memory_is_planned_without_a_gpu,
+      values_are_shown_as_a_gpu_keeps_them, what_is_wrong_with_a_gpu_is_said, a_batch_that_fits_is_named,
       a_plugin_of_another_weft_is_refused,
       a_gpu_that_fails_costs_the_job_a_worker])
