@@ -367,11 +367,19 @@ wf_status wf_side_bind(const wf_side *s, wf_plan *p, const wf_exchange *x, int s
     return x->written ? wf_plan_after_event(p, x->written, err) : WF_OK;
 }
 
-wf_status wf_side_bring_ahead(const wf_side *s, wf_plan *p, const wf_batch *batch, wf_err *err)
+wf_status wf_side_bring_ahead(const wf_side *s, wf_plan *p, const wf_batch *batch, uint64_t begin,
+                              wf_err *err)
 {
-    for (uint32_t i = 0; i < s->n_inputs; i++)
-        if (s->inputs[i].field >= 0)
-            WF_TRY(wf_plan_bring_ahead(p, i, batch->fields[s->inputs[i].field].data, err));
+    for (uint32_t i = 0; i < s->n_inputs; i++) {
+        const int32_t field = s->inputs[i].field;
+        const char *data;
+
+        if (field < 0)
+            continue;
+        data = batch->fields[field].data;
+        data += begin * wf_dataset_field(s->data, (uint32_t)field)->record_bytes;
+        WF_TRY(wf_plan_bring_ahead(p, i, data, err));
+    }
     return WF_OK;
 }
 

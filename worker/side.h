@@ -82,10 +82,11 @@ const void *wf_side_input(const wf_side *s, uint32_t i, const wf_exchange *x, in
  * plan's replica (wf_exchange_of_replica). Errors: what a device says. */
 WF_MUST_USE wf_status wf_side_bind(const wf_side *s, wf_plan *p, const wf_exchange *x, int set,
                                    const wf_batch *batch, wf_err *err);
-/* While a run of the plan is under way: begins to bring it a batch of as many records, for its next
- * run, which takes it after wf_plan_take_ahead. Errors: what a device says. */
+/* While a run of the plan is under way: begins to bring it as many records of a batch, from record
+ * `begin` on, for its next run, which takes them after wf_plan_take_ahead. Errors: what a device
+ * says. */
 WF_MUST_USE wf_status wf_side_bring_ahead(const wf_side *s, wf_plan *p, const wf_batch *batch,
-                                          wf_err *err);
+                                          uint64_t begin, wf_err *err);
 /* Adds the results of a batch of n records to the measures m [WF_MEASURES_MOST]; sets *used to how
  * many are in use. The first is the loss. */
 WF_MUST_USE wf_status wf_side_measure(const wf_side *s, const wf_plan *p, uint64_t n,

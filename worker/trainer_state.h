@@ -59,9 +59,9 @@ struct wf_trainer {
         bool known;            /* it was read, or could not be, while a GPU computed */
         const wf_batch *batch; /* NULL: it could not be read, */
         wf_err why;            /* why */
-        bool brought;          /* the plan of the batch before has it too */
+        bool brought;          /* the plans of the batch before have it too */
         uint64_t took_ns;      /* to read it */
-    } next; /* where one GPU computes and there are no tables: of the batch behind the last */
+    } next; /* where GPUs compute and there are no tables: of the batch behind the last */
     wf_named_rows eval_rows; /* of the unit in hand */
     wf_err eval_why;         /* what was wrong with its records */
     uint64_t batches;        /* to a step */

@@ -148,7 +148,7 @@ static wf_status read_next(wf_trainer *t, const wf_batch **out, bool *brought, w
     return next.batch ? WF_OK : next.why.status;
 }
 
-/* *brought: its plan has it already. */
+/* *brought: the replicas' plans have it already. */
 static wf_status next_batch(wf_trainer *t, const wf_batch_id *id, const wf_batch **out,
                             bool *brought, wf_err *err)
 {
@@ -243,24 +243,40 @@ static void end_replica(const wf_trainer *t, wf_replica *r)
         r->rc = look_at_copied(t, r, &r->err);
 }
 
-/* While a GPU computes: the next batch is read, and brought to it. Where the plan is another, as
- * for the last records of a split, it is copied when its step begins. */
+/* Brings the replicas their shares of the next batch, if they are as large as those in hand. */
+static void bring_shares(wf_trainer *t)
+{
+    wf_replicas *all = &t->replicas;
+    struct next_batch *next = &t->next;
+    uint64_t begin;
+
+    for (uint32_t i = 0; i < all->n; i++)
+        if (wf_replica_share(next->batch->n, all->n, i, &begin) != all->of[i].batch.n)
+            return;
+    next->brought = true;
+    for (uint32_t i = 0; i < all->n; i++) {
+        wf_replica *r = &all->of[i];
+
+        (void)wf_replica_share(next->batch->n, all->n, i, &begin);
+        if (r->plan && r->rc == WF_OK)
+            r->rc = wf_side_bring_ahead(&t->train, r->plan, next->batch, begin, &r->err);
+    }
+}
+
+/* While GPUs compute: the next batch is read, and brought to them. One of another size, as of the
+ * last records of a split, has other plans, and is copied when its step begins. */
 static void bring_next(wf_trainer *t)
 {
-    wf_replica *r = &t->replicas.of[0];
     struct next_batch *next = &t->next;
     int64_t began_ns = wf_now_ns();
 
-    if (!is_alone(t) || t->devices[0]->is_host || wf_tables_any(&t->train.tables) ||
-        r->rc != WF_OK || !r->plan || next->known)
+    if (t->devices[0]->is_host || wf_tables_any(&t->train.tables) || next->known)
         return;
     next->why.status = wf_data_reader_next(t->train.reader, &next->batch, &next->why);
     next->known = next->batch || next->why.status != WF_OK;
     next->took_ns = (uint64_t)(wf_now_ns() - began_ns);
-    if (!next->batch || next->batch->n != r->batch.n)
-        return;
-    r->rc = wf_side_bring_ahead(&t->train, r->plan, next->batch, &r->err);
-    next->brought = r->rc == WF_OK;
+    if (next->batch)
+        bring_shares(t);
 }
 
 static wf_status run_replicas(wf_trainer *t, wf_err *err)
@@ -361,7 +377,7 @@ static wf_status make_late(wf_trainer *t, wf_err *err)
     return t->late ? WF_OK : wf_fail_nomem(err, t->train.n_outputs * sizeof *t->late);
 }
 
-/* brought: the first replica's plan has the batch. */
+/* brought: the replicas' plans have the batch. */
 static wf_status run_step(wf_trainer *t, bool brought, wf_err *err)
 {
     wf_replicas *all = &t->replicas;
@@ -372,8 +388,9 @@ static wf_status run_step(wf_trainer *t, bool brought, wf_err *err)
             wf_apart_begin(all->of[i].apart);
         WF_TRY(all->of[i].batch.n ? bind_replica(t, i, err) : idle_replica(t, i, err));
     }
-    if (brought)
-        wf_plan_take_ahead(all->of[0].plan);
+    for (uint32_t i = 0; brought && i < all->n; i++)
+        if (all->of[i].plan)
+            wf_plan_take_ahead(all->of[i].plan);
     WF_TRY(run_replicas(t, err));
     return take_gradients(t, err);
 }

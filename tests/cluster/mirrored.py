@@ -131,6 +131,18 @@ def two_gpus_have_the_losses_of_one(weft):
     check_same(run_of(weft, GPUS, layers=NORM + DROP, optimizer=ADAM, epochs=1), first, "a second run")
 
 
+def each_gpu_is_brought_its_share_ahead(weft):
+    """Of all batches of an epoch but the last, which is smaller, and the one behind it."""
+    told = []
+    for epochs in 1, 2:
+        with make(weft, GPUS, epochs=epochs) as c:
+            c.env.update(WEFT_CUDA_HOST="tell=" + c.path("told"))
+            results(c)
+            told.append(int(c.read("told").split()[4]))
+    want = (RECORDS // BATCH - 1) * BATCH * (4 * 64 + 8)
+    check(told[1] - told[0] == want, f"{told}: not {want} bytes of an epoch were there ahead")
+
+
 def the_same_job_has_the_same_bits(weft):
     kinds = dict(layers=NORM + DROP, optimizer=ADAM)
     first = run_of(weft, **kinds)
@@ -303,7 +315,7 @@ def what_cannot_be_mirrored_is_said(weft):
         said(c, 1, r'"dense_1\S*" is for the device cpu, and strategy mirrored has each layer on every device; ')
 
 
-main([two_replicas_have_the_losses_of_one_device, two_gpus_have_the_losses_of_one, the_same_job_has_the_same_bits,
+main([two_replicas_have_the_losses_of_one_device, two_gpus_have_the_losses_of_one, each_gpu_is_brought_its_share_ahead, the_same_job_has_the_same_bits,
       batches_are_normalised_by_each_replica, replicas_draw_other_random_numbers,
       a_batch_may_be_smaller_than_the_replicas, steps_with_bad_gradients_are_left_out_or_named,
       a_job_goes_on_under_another_strategy, a_worker_that_dies_takes_the_job_back,
