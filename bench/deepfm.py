@@ -58,7 +58,7 @@ tables: ["vectors/*", "weights/*"]
 batch: {batch}
 epochs: {epochs}
 optimizer: {{adagrad: {{learning_rate: 0.01}}}}
-consistency: {{mode: async, pipeline: 1}}
+consistency: {{mode: async, pipeline: 2}}
 compute: {compute}
 seed: 1
 """

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/weft-worker.c - a worker's process: one thread computes, moves what is due between two steps,
- * and waits; another sends signs of life. */
+ * and waits; another sends signs of life. Steps may be computed beside it (trainer_hands.c). */
 #include "cmd/shell.h"
 #include "common/base/clock.h"
 #include "common/base/size.h"
@@ -21,6 +21,14 @@ static void flush(void *arg)
     wf_net_flush(s->net, wf_now_ns());
 }
 
+/* Giving a step to another thread takes some 50 us. WEFT_LONG_STEP_US is for tests. */
+static int64_t long_step_ns(void)
+{
+    const char *given = getenv("WEFT_LONG_STEP_US");
+
+    return given ? strtol(given, NULL, 10) * 1000 : WF_NS_PER_MS;
+}
+
 static int64_t wall_ms(void *arg)
 {
     (void)arg;
@@ -35,7 +43,7 @@ static void tell(const void *worker, wf_vitals *out)
 static wf_status run(wf_shell *s, wf_trainer *t, wf_worker *w, wf_err *err)
 {
     while (!wf_shell_stopping()) {
-        uint32_t step = wf_worker_step(w);
+        uint32_t step = wf_worker_step(w), begun = wf_worker_begun(w);
         int64_t began_ns = wf_now_ns(), moved_ns;
         bool waits, heard = false;
         wf_event ev;
@@ -51,11 +59,12 @@ static wf_status run(wf_shell *s, wf_trainer *t, wf_worker *w, wf_err *err)
         WF_TRY(wf_worker_advance(w, moved_ns, err));
         WF_TRY(wf_trainer_work(t, w, err));
         wf_net_flush(s->net, moved_ns);
-        if (heard || wf_worker_step(w) != step)
+        if (heard || wf_worker_step(w) != step || wf_worker_begun(w) != begun)
             continue;
         waits = wf_worker_waits_for_weights(w);
         moved_ns = wf_now_ns();
-        wf_shell_wait(s, -1, waits); /* a wake-up would cost as much as the weights' copy */
+        wf_shell_wait(s, wf_trainer_fd(t),
+                      waits); /* a wake-up would cost as much as the weights' copy */
         if (waits)
             wf_worker_spent(w, (uint64_t)(wf_now_ns() - moved_ns), 0);
     }
@@ -89,6 +98,7 @@ static wf_status make(wf_shell *s, const place *at, wf_pool **pool, wf_trainer *
                                              .jobs_dir = at->jobs_dir,
                                              .host = at->host[0] ? at->host : NULL,
                                              .loss_log = getenv("WEFT_LOSS_LOG"),
+                                             .long_ns = long_step_ns(),
                                              .dial = wf_shell_dial,
                                              .dial_arg = s,
                                              .flush = flush,

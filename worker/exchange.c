@@ -44,6 +44,13 @@ bool wf_exchange_mirrors(const Weft__Start *start)
     return kind && kind->mirrors;
 }
 
+bool wf_exchange_comes_ahead(const Weft__Start *start)
+{
+    const wf_exchange_kind *kind = find_kind(start);
+
+    return kind && kind->ahead && start->pipeline > 0 && !start->bounded && !start->together;
+}
+
 size_t wf_exchange_device_bytes(const Weft__Start *start, const wf_device *device)
 {
     const wf_exchange_kind *kind = find_kind(start);

@@ -37,7 +37,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { WF_MAX_PIPELINE = 1, WF_WEIGHT_SETS = 3, WF_EVAL_SET = 2 };
+enum {
+    WF_MAX_PIPELINE = 2,
+    WF_STEP_SETS = 1 + WF_MAX_PIPELINE, /* of training: a step has number step % WF_STEP_SETS */
+    WF_EVAL_SET = WF_STEP_SETS,
+    WF_WEIGHT_SETS
+};
 
 /* wf_var_kind of common/graph, as the wire carries it. */
 enum { WF_KIND_TRAINABLE = 1, WF_KIND_STATISTIC = 2, WF_KIND_FROZEN = 3 };
@@ -133,6 +138,7 @@ struct wf_exchange {
 typedef struct wf_exchange_kind {
     const char *name;
     bool mirrors; /* each device of a worker has a replica of the model */
+    bool ahead;   /* with a pipeline, weights of a step come before the step before it has ended */
     wf_status (*open)(const wf_exchange_conf *conf, wf_exchange **out, wf_err *err);
     /* As wf_exchange_home, of a device that is not NULL; NULL: all variables are the host's. */
     const wf_device *(*home)(const Weft__Start *start, const wf_device *device, uint32_t variable);
@@ -154,6 +160,9 @@ const wf_device *wf_exchange_home(const Weft__Start *start, const wf_device *dev
                                   uint32_t variable);
 /* Whether each device of a worker computes with a replica of the model. */
 bool wf_exchange_mirrors(const Weft__Start *start);
+/* Whether the weights of a step may come before the step before it has ended (K1), and workers do
+ * not wait for each other. */
+bool wf_exchange_comes_ahead(const Weft__Start *start);
 /* The bytes of the device that variables will take when an exchange is opened. */
 size_t wf_exchange_device_bytes(const Weft__Start *start, const wf_device *device);
 

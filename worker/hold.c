@@ -11,9 +11,9 @@ void wf_hold_move(wf_worker *w, wf_hold_event event)
     w->hold = (wf_hold_state)wf_states_take(&wf_hold_states, w->hold, event, "");
 }
 
-bool wf_hold_is_here(const wf_open_split *s)
+bool wf_hold_is_at(const wf_open_split *s, uint64_t next)
 {
-    return s->cut_at && s->next + 1 >= s->cut_at;
+    return s->cut_at && next + 1 >= s->cut_at;
 }
 
 /* Without a master there is no cut, and training goes on (W4): it asks again with a later split. */
@@ -43,7 +43,7 @@ void wf_hold_on_resume(wf_worker *w, const wf_msg *m)
     wf_hold_move(w, WF_HOLD_RESUMED);
     w->due_sent = false;
     for (int i = 0; i < WF_WORKER_SPLITS; i++)
-        if (w->splits[i].used && wf_hold_is_here(&w->splits[i]))
+        if (w->splits[i].used && wf_hold_is_at(&w->splits[i], w->splits[i].next))
             w->splits[i].cut_at = 0; /* it has been */
 }
 

@@ -58,7 +58,7 @@ void wf_member_halt(wf_worker *w)
     memset(w->splits, 0, sizeof w->splits);
     memset(w->places, 0, sizeof w->places);
     w->n_finished = 0;
-    w->step = 0;
+    w->step = w->begun = 0;
     wf_worker_move(w, WF_WORKER_HALTED);
     wf_session_forget_fault(&w->session);
     wf_hold_move(w, WF_HOLD_HALTED);

@@ -17,11 +17,14 @@ void wf_worker_fault(wf_worker *w, const wf_err *why)
         return;
     }
     if (w->state == WF_WORKER_COMPUTING) {
-        split.id = w->batch.split;
-        split.epoch = w->batch.epoch;
-        split.begin = split.next = w->batch.begin;
-        split.end = w->batch.end;
+        const wf_batch_id *batch = wf_loop_batch(w, w->step + 1);
+
+        split.id = batch->split;
+        split.epoch = batch->epoch;
+        split.begin = split.next = batch->begin;
+        split.end = batch->end;
     }
+    w->begun = w->step;
     wf_worker_move(w, WF_WORKER_FAILED);
     wf_session_fault(&w->session, why, &split);
 }

@@ -25,7 +25,7 @@ static wf_status check_devices(const wf_side *s, wf_err *err)
         const wf_node *n = s->graph->nodes[i];
         bool found = !n->device;
 
-        if (n->device && s->spec.n_replicas > 1)
+        if (n->device && s->spec.n_replicas > 1 && wf_exchange_mirrors(s->spec.start))
             return wf_fail(
                 err, WF_INVALID, "leave out \"device\" of the layer, or take another strategy",
                 "%s \"%s\" is for the device %s, and strategy %s has each layer on every "

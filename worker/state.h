@@ -52,10 +52,11 @@ struct wf_worker {
     uint16_t job_number, generation;
     uint32_t map, view;
     uint32_t step;         /* the last one computed */
+    uint32_t begun;        /* the last one begun: those behind `step` are in hand */
     uint32_t epoch;        /* of the last one computed */
     bool any_step;         /* one was computed since the last barrier */
     wf_worker_state state; /* written by wf_worker_move alone */
-    wf_batch_id batch;     /* in hand */
+    wf_batch_id batches[WF_WORKER_AT_ONCE]; /* of steps in hand, by step: wf_loop_batch */
 
     wf_open_split splits[WF_WORKER_SPLITS]; /* in the order of work */
     bool want_sent;
@@ -122,14 +123,17 @@ void wf_measure_list_close(wf_measure_list *l);
 
 /* loop.c: from here on weights hold all pushes so far, and what was asked for ahead is void. */
 void wf_loop_barrier(wf_worker *w);
+/* The records of a step in hand. */
+wf_batch_id *wf_loop_batch(wf_worker *w, uint32_t step);
 
 /* hold.c */
 void wf_hold_move(wf_worker *w, wf_hold_event event);
 WF_MUST_USE wf_status wf_hold_on_cut_open(wf_worker *w, const wf_msg *m, int64_t now_ns,
                                           wf_err *err);
 void wf_hold_on_resume(wf_worker *w, const wf_msg *m);
-/* Whether the place of a cut is reached: it is announced then, and no step begins. */
-bool wf_hold_is_here(const wf_open_split *s);
+/* Whether the place of a cut is reached with all records before `next`: it is announced once they
+ * are computed, and no step begins. */
+bool wf_hold_is_at(const wf_open_split *s, uint64_t next);
 WF_MUST_USE wf_status wf_hold_announce(wf_worker *w, wf_open_split *s, wf_err *err);
 /* Reports a hold as soon as nothing is in flight. */
 WF_MUST_USE wf_status wf_hold_report(wf_worker *w, wf_err *err);

@@ -7,6 +7,7 @@
 #include "worker/trainer_state.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 static wf_status find_devices(wf_trainer *t, wf_err *err)
 {
@@ -27,6 +28,8 @@ wf_status wf_trainer_new(const wf_trainer_conf *conf, wf_trainer **out, wf_err *
     if (!t)
         return wf_fail_nomem(err, sizeof *t);
     t->conf = *conf;
+    t->fd = -1;
+    t->hand = &t->hands[0];
     rc = find_devices(t, err);
     if (rc == WF_OK && conf->loss_log) {
         t->loss_log = fopen(conf->loss_log, "ae");
@@ -45,10 +48,17 @@ void wf_trainer_free(wf_trainer **t)
         return;
     wf_trainer_halt(*t);
     wf_measures_close((*t)->measures, WF_MEASURES_MOST);
+    if ((*t)->fd >= 0)
+        close((*t)->fd);
     if ((*t)->loss_log)
         fclose((*t)->loss_log);
     free(*t);
     *t = NULL;
+}
+
+int wf_trainer_fd(const wf_trainer *t)
+{
+    return t->fd;
 }
 
 wf_status wf_trainer_work(wf_trainer *t, wf_worker *w, wf_err *err)
@@ -56,7 +66,10 @@ wf_status wf_trainer_work(wf_trainer *t, wf_worker *w, wf_err *err)
     int begun = t->begun;
 
     t->begun = NOTHING;
-    if (begun == A_STEP)
+    WF_TRY(wf_hands_collect(t, w, err));
+    if (begun == A_STEP && wf_hands_take(t))
+        wf_hands_give(t);
+    else if (begun == A_STEP)
         return wf_trainer_make_step(t, w, err);
     return begun == A_UNIT ? wf_trainer_make_unit(t, w, err) : WF_OK;
 }

@@ -25,6 +25,7 @@ typedef struct wf_trainer_conf {
         *jobs_dir;    /* borrowed: a step that made NaN is kept in JOBS_DIR/RUN; NULL: nowhere */
     const char *host; /* borrowed: where that is, for messages; NULL: where everybody is */
     const char *loss_log; /* a file for each step's loss, bit for bit, or NULL: for tests */
+    int64_t long_ns;      /* steps that take so long may be computed two at a time */
     wf_status (*dial)(void *arg, wf_task task, const char *address, wf_transport **out,
                       wf_err *err);
     void *dial_arg;
@@ -38,8 +39,12 @@ WF_MUST_USE wf_status wf_trainer_new(const wf_trainer_conf *conf, wf_trainer **o
 void wf_trainer_free(wf_trainer **t);
 /* The operations for wf_worker_conf. */
 wf_worker_ops wf_trainer_ops(wf_trainer *t);
-/* Does what was begun, if something was, and tells the worker that it has ended. Errors: those of
- * the worker's events. */
+/* Does what was begun, if something was, and tells the worker that it has ended; or has it done by
+ * a thread of its own, and tells that later. Errors: those of the worker's events. */
 WF_MUST_USE wf_status wf_trainer_work(wf_trainer *t, wf_worker *w, wf_err *err);
+/* Readable when a step on a thread of its own has ended: wf_trainer_work is due. -1: there are
+ * none.
+ */
+int wf_trainer_fd(const wf_trainer *t);
 
 #endif

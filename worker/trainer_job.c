@@ -8,6 +8,7 @@
 #include "worker/trainer_state.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Waits for the eval side, which then is there or has failed. */
 wf_status wf_trainer_join_opening(wf_trainer *t, wf_err *err)
@@ -27,6 +28,7 @@ void wf_trainer_halt(void *arg)
 
     (void)ignored; /* the job is over, whatever its eval data was */
     t->opening.rc = WF_OK;
+    wf_hands_close(t);
     for (size_t i = 0; i < WF_COUNT(t->ahead); i++) {
         wf_named_rows_close(&t->ahead[i].rows, &t->train.tables);
         t->ahead[i] = (struct batch_ahead){0};
@@ -37,10 +39,10 @@ void wf_trainer_halt(void *arg)
     wf_side_close(&t->train);
     wf_side_close(&t->eval);
     wf_learnt_close(&t->learnt);
-    wf_gradients_free(&t->gradients);
+    wf_gradients_free(&t->hands[0].gradients);
     free(t->late);
     t->late = NULL;
-    wf_replicas_close(&t->replicas);
+    wf_replicas_close(&t->hands[0].replicas);
     t->start = NULL;
     t->begun = NOTHING;
 }
@@ -85,10 +87,11 @@ static wf_status begin_opening(wf_trainer *t, wf_err *err)
     return WF_OK;
 }
 
-static wf_status begin_gradients(wf_trainer *t, const Weft__Start *start, wf_err *err)
+wf_status wf_trainer_new_gradients(wf_trainer *t, wf_hand *h, wf_err *err)
 {
+    const Weft__Start *start = t->start;
     wf_gradients_variable *rows = calloc(start->n_variables + 1, sizeof *rows);
-    wf_replicas *r = &t->replicas;
+    wf_replicas *r = &h->replicas;
     bool any_apart = false;
     wf_opt opt;
     wf_status rc;
@@ -115,7 +118,7 @@ static wf_status begin_gradients(wf_trainer *t, const Weft__Start *start, wf_err
                                  .n_replicas = r->n,
                                  .checked = start->skip_nan || t->scale.growth_steps > 0,
                                  .pool = t->conf.pool},
-            &t->gradients, err);
+            &h->gradients, err);
     }
     for (uint32_t i = 0; rc == WF_OK && any_apart && i < r->n; i++)
         rc =
@@ -140,8 +143,10 @@ static void warn_of_float32(const wf_trainer *t)
 /* Plans the batch that most steps take. */
 static wf_status plan_first(wf_trainer *t, uint64_t records, wf_err *err)
 {
-    for (uint32_t i = 0; i < t->replicas.n; i++) {
-        uint64_t ignored, n = wf_replica_share(records, t->replicas.n, i, &ignored);
+    const uint32_t count = t->hands[0].replicas.n;
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t ignored, n = wf_replica_share(records, count, i, &ignored);
         wf_plan *first;
 
         if (n > 0)
@@ -160,8 +165,8 @@ static wf_status open_train(wf_trainer *t, const Weft__Round *round, size_t apar
     WF_TRY(
         wf_side_open(&t->train,
                      &(wf_side_spec){.start = start,
-                                     .replicas = t->replicas.on,
-                                     .n_replicas = t->replicas.n,
+                                     .replicas = t->on,
+                                     .n_replicas = t->n_on,
                                      .place = t->place.device,
                                      .graph = &start->train_graph,
                                      .ids = &start->train_ids,
@@ -190,10 +195,15 @@ static void tell_records(const wf_trainer *t, wf_worker_job *out)
 /* An evaluation is made by the first replica, with all of the worker's threads. */
 static wf_status open_replicas(wf_trainer *t, wf_err *err)
 {
-    wf_replicas *r = &t->replicas;
+    wf_replicas *r = &t->hands[0].replicas;
 
     WF_TRY(wf_replicas_open(r, t->devices, t->conf.n_devices, wf_exchange_mirrors(t->start),
                             t->conf.pool, err));
+    t->may_share = r->n == 1 && t->conf.n_devices == 1 && r->devices[0]->is_host &&
+                   wf_pool_threads(t->conf.pool) >= WF_WORKER_AT_ONCE &&
+                   wf_exchange_comes_ahead(t->start);
+    t->n_on = r->n + (t->may_share ? WF_WORKER_AT_ONCE : 0);
+    memcpy(t->on, r->on, r->n * sizeof *r->on);
     t->evaluates = r->on[0];
     t->evaluates.pool = t->conf.pool;
     t->place = (wf_exchange_place){.updates = wf_updates_of(r->devices[0])};
@@ -211,9 +221,10 @@ static void begin_scale(wf_trainer *t)
 {
     const Weft__Start *start = t->start;
 
-    t->scale = wf_loss_scale_begin(start->loss_scale[0] != 0 &&
-                                       wf_kernels_keep_narrow(t->replicas.devices[0], WF_F16),
-                                   (float)WF_MAX(start->initial_scale, 1U), start->growth_steps);
+    t->scale =
+        wf_loss_scale_begin(start->loss_scale[0] != 0 &&
+                                wf_kernels_keep_narrow(t->hands[0].replicas.devices[0], WF_F16),
+                            (float)WF_MAX(start->initial_scale, 1U), start->growth_steps);
 }
 
 static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *out, wf_err *err)
@@ -234,7 +245,8 @@ static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *o
     if (trains)
         WF_TRY(open_train(t, start->train_data->grows ? start->round : NULL,
                           wf_exchange_device_bytes(start, t->place.device), err));
-    WF_TRY(begin_gradients(t, start, err));
+    WF_TRY(wf_trainer_new_gradients(t, &t->hands[0], err));
+    t->may_share &= t->batches == 1 && !start->skip_nan && t->scale.growth_steps == 0;
     if (start->eval_data)
         WF_TRY(begin_opening(t, err));
     *out = (wf_worker_job){
@@ -242,6 +254,7 @@ static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *o
         .learnt = t->learnt.rows,
         .n_learnt = t->learnt.n,
         .pipeline = start->pipeline,
+        .at_once = t->may_share ? WF_WORKER_AT_ONCE : 1,
         .checksums = t->conf.checksums,
         .tables = start->train_ids.len > 0,
         .place = t->place,

@@ -5,6 +5,7 @@
  *   trainer_job.c   a job begins and ends, with its data
  *   trainer_rows.c  the rows of tables that steps and units take
  *   trainer_step.c  steps
+ *   trainer_hands.c steps beside this thread, several at once
  *   trainer_unit.c  units of evaluations
  */
 #ifndef WF_WORKER_TRAINER_STATE_H
@@ -14,6 +15,7 @@
 #include "worker/loss_scale.h"
 #include "worker/replicas.h"
 #include "worker/side.h"
+#include "worker/stepper.h"
 #include "worker/trainer.h"
 
 #include <pthread.h>
@@ -30,17 +32,42 @@ typedef struct eval_opening {
     wf_err err;
 } eval_opening;
 
+/* A step in hand, and what computes it. */
+typedef struct wf_hand {
+    wf_trainer *of;
+    wf_replicas replicas;
+    wf_gradients *gradients;
+    wf_train_step step;
+    const wf_batch *batch;     /* in hand, of the step's */
+    const wf_named_rows *rows; /* of the batch, where there are tables */
+    wf_stepper *thread;        /* NULL: the trainer's own thread computes */
+    wf_pool *pool;             /* of that thread; NULL: the trainer's */
+    uint32_t first_replica;    /* its first one's number among those of the train side */
+    bool busy;                 /* the thread has a step, whose end was not told */
+    wf_status rc;              /* of making it ready for the thread; else it has none */
+    int64_t began_ns;
+    wf_train_result result; /* as far as it is known */
+} wf_hand;
+
+enum { WF_HANDS = 1 + WF_WORKER_AT_ONCE };
+
 struct wf_trainer {
     wf_trainer_conf conf;
     eval_opening opening;
     const wf_device *devices[WF_REPLICAS_MOST]; /* [conf.n_devices], as they are listed */
     wf_exchange_place place;                    /* of variables */
     const Weft__Start *start;                   /* of the job in hand; NULL: none */
-    wf_replicas replicas;                       /* that compute steps */
+    wf_hand hands[WF_HANDS]; /* the first computes on this thread, with all of its pool */
+    wf_hand *hand;           /* whose step this thread is busy with */
+    wf_side_replica on[WF_REPLICAS_MOST + WF_WORKER_AT_ONCE]; /* [n_on]: of the train side */
+    uint32_t n_on;
+    bool may_share;    /* steps may be computed at once, */
+    bool shares;       /* and are, by the other hands */
+    uint32_t measured; /* before: steps in a row that took long */
+    int fd;            /* an eventfd: a step beside this thread is done; -1: there was none */
     wf_side_replica evaluates;
     wf_side train, eval;
     wf_learnt_list learnt; /* of the training data */
-    wf_gradients *gradients;
     wf_loss_scale scale;
     struct late_gradient {
         uint32_t output;
@@ -68,7 +95,7 @@ struct wf_trainer {
     uint64_t seed;
     FILE *loss_log;
     enum { NOTHING = 0, A_STEP, A_UNIT } begun;
-    wf_train_step step; /* in hand */
+    wf_train_step step; /* that was begun last */
     wf_eval_unit unit;
     wf_measure measures[WF_MEASURES_MOST]; /* of the step in hand */
 };
@@ -82,11 +109,35 @@ wf_status wf_trainer_open_round(void *arg, const Weft__Round *round, wf_worker_j
                                 wf_err *err);
 wf_status wf_trainer_read(void *arg, const wf_batch_id *range, wf_err *err);
 
+/* trainer_job.c: makes h->gradients, of h->replicas. Errors: those of options; WF_NOMEM. */
+WF_MUST_USE wf_status wf_trainer_new_gradients(wf_trainer *t, wf_hand *h, wf_err *err);
+
 /* trainer_rows.c: the same. */
 wf_status wf_trainer_name_step(void *arg, wf_exchange *x, int set, uint32_t step, bool *known,
                                wf_err *err);
 wf_status wf_trainer_name_unit(void *arg, wf_exchange *x, int set, uint64_t begin, uint64_t end,
                                wf_err *err);
+
+/* trainer_step.c: the parts of a step of one batch, of the hand t->hand. Takes its batch and binds
+ * it; computes it, on any thread; looks at what came of it, and has its gradients leave. */
+WF_MUST_USE wf_status wf_step_prepare(wf_trainer *t, const wf_batch_id *id, wf_err *err);
+void wf_step_compute(wf_trainer *t, wf_hand *hand);
+WF_MUST_USE wf_status wf_step_take(wf_trainer *t, wf_err *err);
+/* Tells the worker of the hand's step, which went as `rc` says. */
+WF_MUST_USE wf_status wf_step_tell(wf_trainer *t, wf_worker *w, wf_status rc, wf_err *err);
+
+/* trainer_hands.c: whether the step that was begun goes to a hand of its own, and having it go
+ * there. */
+bool wf_hands_take(const wf_trainer *t);
+void wf_hands_give(wf_trainer *t);
+/* A step on this thread took so long: where such steps go on, others are computed at once. */
+void wf_hands_note(wf_trainer *t, int64_t took_ns);
+/* Tells the worker of steps that are done, in their order. */
+WF_MUST_USE wf_status wf_hands_collect(wf_trainer *t, wf_worker *w, wf_err *err);
+/* Waits for what is under way, and forgets it. */
+void wf_hands_forget(wf_trainer *t);
+/* The same at the end of a job; the hands behind the first are closed. */
+void wf_hands_close(wf_trainer *t);
 
 /* Do what was begun, and tell the worker. Errors: those of its events. */
 WF_MUST_USE wf_status wf_trainer_make_step(wf_trainer *t, wf_worker *w, wf_err *err);

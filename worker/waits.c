@@ -56,7 +56,7 @@ static void name_late(const wf_worker *w, wf_waiting *out)
         wf_exchange_name_late(w->exchange, WF_EXCHANGE_FROZEN, 0, out);
     else
         wf_exchange_name_late(w->exchange, WF_EXCHANGE_WEIGHTS,
-                              w->eval_wanted ? WF_EVAL_SET : w->wait.of % 2, out);
+                              w->eval_wanted ? WF_EVAL_SET : w->wait.of % WF_STEP_SETS, out);
 }
 
 /* Who has not taken its copies for the cut that this worker writes. */

@@ -63,6 +63,11 @@ uint32_t wf_worker_step(const wf_worker *w)
     return w->step;
 }
 
+uint32_t wf_worker_begun(const wf_worker *w)
+{
+    return w->begun;
+}
+
 uint16_t wf_worker_generation(const wf_worker *w)
 {
     return w->generation;
@@ -86,7 +91,7 @@ uint32_t wf_worker_clock(const wf_worker *w)
 bool wf_worker_waits_for_weights(const wf_worker *w)
 {
     return w->exchange && w->state == WF_WORKER_WAITING && w->hold == WF_HOLD_FREE &&
-           w->exchange->set_step[(w->step + 1) % 2] == w->step + 1;
+           w->exchange->set_step[(w->step + 1) % WF_STEP_SETS] == w->step + 1;
 }
 
 /* The master's, for an exchange whose updates are made in this process. */

@@ -32,6 +32,8 @@
 
 typedef struct wf_worker wf_worker;
 
+enum { WF_WORKER_AT_ONCE = 2 };
+
 /* What the shell reports of a started job. */
 typedef struct wf_worker_job {
     uint64_t batch; /* records of a step: of all batches whose gradients it accumulates */
@@ -40,6 +42,8 @@ typedef struct wf_worker_job {
     const wf_learnt *learnt; /* [n_learnt]: for checkpoints; borrowed until the job's end */
     size_t n_learnt;
     uint32_t pipeline;
+    uint32_t at_once; /* steps that the shell computes at a time: WF_WORKER_AT_ONCE at most, and 1
+                       * unless there is a pipeline; 0: as 1 */
     bool checksums;
     bool tables; /* the rows that a step or a unit takes are to be named */
     wf_exchange_place place;
@@ -58,6 +62,7 @@ typedef struct wf_train_step {
     uint32_t step;
     int set;
     uint16_t generation;
+    bool lonely; /* no other can begin before it ends: none is in hand, and it ends its split */
     wf_batch_id batch;
 } wf_train_step;
 
@@ -96,7 +101,9 @@ typedef struct wf_worker_ops {
     wf_status (*open_round)(void *arg, const Weft__Round *round, wf_worker_job *out, wf_err *err);
     /* Announces records [begin, end) of a split: batches of them follow those of earlier calls. */
     wf_status (*read)(void *arg, const wf_batch_id *range, wf_err *err);
-    /* Begins a step, which ends in wf_worker_on_computed; what is pointed to is copied. */
+    /* Begins a step, which ends in wf_worker_on_computed; what is pointed to is copied. Where the
+     * shell computes several steps at a time, the next one may begin before, and they end in their
+     * order. */
     wf_status (*compute)(void *arg, const wf_train_step *step, wf_err *err);
     /* Has the rows of tables that a step takes named to the exchange, for a set. *known: its
      * records are known by now. NULL: jobs have no tables. Errors: those of the data. */
@@ -136,8 +143,8 @@ WF_MUST_USE wf_status wf_worker_on_event(wf_worker *w, wf_event *ev, int64_t now
  * computation ended, and when time has passed. Errors end the process: WF_BROKEN, WF_NOMEM. */
 WF_MUST_USE wf_status wf_worker_advance(wf_worker *w, int64_t now_ns, wf_err *err);
 
-/* The step that was begun last is computed, or has failed: then the worker stands still and reports
- * that to the master. */
+/* The first of the steps that were begun is computed, or has failed: then the worker stands still
+ * and reports that to the master, and the others are forgotten. */
 WF_MUST_USE wf_status wf_worker_on_computed(wf_worker *w, const wf_train_result *r, wf_err *err);
 /* The evaluation in hand is over. */
 WF_MUST_USE wf_status wf_worker_on_evaluated(wf_worker *w, const wf_eval_result *r, wf_err *err);
@@ -148,8 +155,9 @@ void wf_worker_fault(wf_worker *w, const wf_err *why);
 /* Adds times of the shell, in nanoseconds, to the next report. */
 void wf_worker_spent(wf_worker *w, uint64_t wait_ns, uint64_t transfer_ns);
 
-/* The last step computed, and the generation: for the shell and tests. */
+/* The last step computed, the last one begun, and the generation: for the shell and tests. */
 uint32_t wf_worker_step(const wf_worker *w);
+uint32_t wf_worker_begun(const wf_worker *w);
 uint16_t wf_worker_generation(const wf_worker *w);
 /* The number of the job in hand. */
 uint16_t wf_worker_job_number(const wf_worker *w);

@@ -329,7 +329,7 @@ typedef struct wf_job_conf {
     int staleness_line;      /* 0: not said */
     bool staleness_aware;    /* divide the learning rate of an update by its gradient's staleness */
     uint32_t backup_workers; /* of bsp: how many a step need not wait for; 0 */
-    uint32_t pipeline;       /* 0 or 1; 0 */
+    uint32_t pipeline;       /* 0 to 2; 0 */
     uint64_t every_steps;    /* between checkpoints; 0: not by steps */
     uint32_t every_seconds;  /* between checkpoints; 0: not by time */
     uint32_t keep;           /* 3 */

@@ -333,7 +333,7 @@ static const char *const modes[] = {"async", "ssp", "bsp", NULL};
 
 static const wf_key consistency_keys[] = {
     {"mode", WF_KEY_ONLY, .offset = offsetof(wf_job_conf, mode), .known = modes, .usual = "async"},
-    {"pipeline", WF_KEY_U32, .offset = offsetof(wf_job_conf, pipeline), .most = 1, .usual = "0"},
+    {"pipeline", WF_KEY_U32, .offset = offsetof(wf_job_conf, pipeline), .most = 2, .usual = "0"},
     {"staleness", WF_KEY_CALL, .read = read_staleness},
     {"staleness_aware", WF_KEY_BOOL, .offset = offsetof(wf_job_conf, staleness_aware)},
     {"backup_workers", WF_KEY_U32, .offset = offsetof(wf_job_conf, backup_workers), .most = 1000,

@@ -6,38 +6,14 @@
 A main thread is stopped by ptrace while the other threads of its process go on, as in a deadlock: the
 process lives, and its signs of life are regular.
 """
-import ctypes
-import os
-
-from weftlib import Cluster, check, main, needs, skip, until
+from stopped import Stopped
+from weftlib import Cluster, check, main, needs, until
 
 needs("numpy")
 import numpy as np  # noqa: E402
 import small  # noqa: E402
 
-SEIZE, INTERRUPT, DETACH = 0x4206, 0x4207, 17
-WALL = 0x40000000
 STUCK = "dead_ms: 1000\nheartbeat_ms: 200\nstuck_ms: 3000"
-libc = ctypes.CDLL(None, use_errno=True)
-libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
-
-
-class Stopped:
-    """A thread that does not run, in a process that does."""
-
-    def __init__(self, thread):
-        self.thread = thread
-
-    def __enter__(self):
-        if libc.ptrace(SEIZE, self.thread, None, None) != 0:
-            skip(f"ptrace is not allowed here: {os.strerror(ctypes.get_errno())}")
-        libc.ptrace(INTERRUPT, self.thread, None, None)
-        os.waitpid(self.thread, WALL)
-        return self
-
-    def __exit__(self, *rest):
-        if libc.ptrace(DETACH, self.thread, None, None) != 0:  # it is dead, and waits for us
-            os.waitpid(self.thread, WALL)
 
 
 def task_row(c, name):

@@ -119,6 +119,8 @@ wf_sim_spec wf_sim_draw(uint64_t seed)
     spec.downs = spec.supervised && seed % 3;
     if (wf_sim_below(&s, 8) == 0)
         calm(&s, &spec);
+    spec.pipeline += spec.pipeline && seed / 3 % 2;
+    spec.at_once = spec.pipeline && !spec.bounded && seed % 3 ? WF_WORKER_AT_ONCE : 1;
     if (seed % 7 == 5)
         draw_codings(seed / 7, &spec);
     if (seed % 16 == 7) { /* the worker holds the variables itself */

@@ -4,6 +4,7 @@
  * files. */
 #include "common/base/size.h"
 #include "tests/sim/world.h"
+#include <string.h>
 
 #include <stdio.h>
 
@@ -30,13 +31,17 @@ static wf_status worker_start(void *arg, const Weft__Start *start, wf_worker_job
                            .train_records = s->spec.records,
                            .eval_records = WF_MODEL_EVAL_RECORDS,
                            .checksums = s->spec.flip_per_mille > 0,
-                           .pipeline = s->spec.pipeline};
+                           .pipeline = s->spec.pipeline,
+                           .at_once = s->spec.ps ? s->spec.at_once : 1};
     return s->spec.files ? wf_sim_open_round(arg, start->round, out, err) : WF_OK;
 }
 
 static void worker_halt(void *arg)
 {
-    ((process *)arg)->work++;
+    process *p = arg;
+
+    p->work++;
+    memset(p->computed, 0, sizeof p->computed);
 }
 
 static wf_status worker_read(void *arg, const wf_batch_id *range, wf_err *err)
@@ -64,7 +69,7 @@ static void check_frozen(const process *p, const wf_exchange *x, int set)
 static wf_status worker_compute(void *arg, const wf_train_step *step, wf_err *err)
 {
     process *p = arg;
-
+    uint32_t at = step->step % WF_WORKER_AT_ONCE;
     int64_t takes_ns = wf_sim_between(p->sim, 1, 8) * MS;
 
     if (wf_sim_in_trouble(p->sim))
@@ -72,12 +77,16 @@ static wf_status worker_compute(void *arg, const wf_train_step *step, wf_err *er
     check_frozen(p, step->exchange, step->set);
     wf_oracle_computes(p, step->step,
                        wf_exchange_weights(step->exchange, step->set, WF_MODEL_STEPS));
-    p->step = *step;
-    if (p->sim->spec.steps_block)
+    p->steps[at] = *step;
+    p->computed[at] = false;
+    if (p->sim->spec.steps_block && p->sim->spec.at_once <= 1)
         p->busy_until_ns = p->sim->now_ns + takes_ns;
-    wf_sim_plan(
-        p->sim, takes_ns,
-        (wf_happening){.kind = COMPUTED, .who = p->number, .life = p->life, .number = p->work});
+    wf_sim_plan(p->sim, takes_ns,
+                (wf_happening){.kind = COMPUTED,
+                               .who = p->number,
+                               .life = p->life,
+                               .what = &p->computed[at],
+                               .number = p->work});
     return WF_OK;
 }
 

@@ -16,11 +16,11 @@ static void give_fault(process *p)
     wf_assert(wf_worker_on_computed(p->worker, &failed, &err) == WF_OK);
 }
 
-static void give_gradients(process *p)
+static void give_gradients(process *p, const wf_train_step *of)
 {
     wf_sim *s = p->sim;
-    wf_exchange *x = p->step.exchange;
-    uint32_t step = p->step.step;
+    wf_exchange *x = of->exchange;
+    uint32_t step = of->step;
     float *steps = wf_exchange_gradient(x, step, WF_MODEL_STEPS);
     float *records = wf_exchange_gradient(x, step, WF_MODEL_RECORDS);
     wf_err err;
@@ -28,7 +28,7 @@ static void give_gradients(process *p)
     for (uint32_t i = 0; i < WF_MODEL_STEP_SLICES * wf_model_shards(s->spec.ps); i++)
         steps[i] = -1;
     memset(records, 0, s->spec.records * sizeof *records);
-    for (uint64_t at = p->step.batch.begin; at < p->step.batch.end; at++)
+    for (uint64_t at = of->batch.begin; at < of->batch.end; at++)
         records[wf_sim_record(p, at)] = -1;
     if (s->spec.ps == 0 && wf_sim_in_trouble(s)) { /* the shell finds it before it gives anything */
         give_fault(p);
@@ -44,6 +44,23 @@ static void give_gradients(process *p)
     wf_assert(wf_exchange_push(x, step, WF_MODEL_STEPS, &err) == WF_OK);
     wf_assert(wf_exchange_push(x, step, WF_MODEL_RECORDS, &err) == WF_OK);
     wf_assert(wf_worker_on_computed(p->worker, &(wf_train_result){0}, &err) == WF_OK);
+}
+
+/* Steps end in their order, whichever is computed first. */
+static void on_computed(process *p, bool *which)
+{
+    *which = true;
+    for (;;) {
+        uint32_t step = wf_worker_step(p->worker) + 1, at = step % WF_WORKER_AT_ONCE;
+        uint64_t work = p->work;
+
+        if (!p->computed[at] || p->steps[at].step != step)
+            return;
+        p->computed[at] = false;
+        give_gradients(p, &p->steps[at]);
+        if (work != p->work || wf_worker_step(p->worker) != step) /* halted, or a fault */
+            return;
+    }
 }
 
 static void on_saved(process *p, wf_ps_fork *f)
@@ -103,7 +120,7 @@ void wf_sim_over(process *p, wf_happening *h)
     else if (h->number != p->work)
         return; /* the job was halted meanwhile */
     else if (h->kind == COMPUTED)
-        give_gradients(p);
+        on_computed(p, h->what);
     else
         on_evaluated(p);
     wf_sim_run_process(p);

@@ -110,10 +110,11 @@ typedef struct process {
     wf_supervisor *supervisor; /* a client's */
     int64_t next_wake_ns;
     int64_t asked_ns; /* a client's last question; 0: none yet */
-    /* a worker's step in hand */
-    wf_train_step step;  /* being computed */
-    uint32_t eval_epoch; /* of the evaluation that was asked for last */
-    uint64_t work;       /* counts halts: what was begun before one does not end after it */
+    /* a worker's steps in hand, by step */
+    wf_train_step steps[WF_WORKER_AT_ONCE];
+    bool computed[WF_WORKER_AT_ONCE]; /* its time is over, and its end is told in its turn */
+    uint32_t eval_epoch;              /* of the evaluation that was asked for last */
+    uint64_t work; /* counts halts: what was begun before one does not end after it */
     uint32_t open[MOST_FILES], n_open; /* of data that grows: the files of its round, in order */
     /* of a task under its supervisor */
     uint32_t starts;

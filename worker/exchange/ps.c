@@ -463,4 +463,5 @@ static wf_status client_open(const wf_exchange_conf *conf, wf_exchange **out, wf
     return rc;
 }
 
-const wf_exchange_kind wf_exchange_ps = {.name = "parameter_server", .open = client_open};
+const wf_exchange_kind wf_exchange_ps = {
+    .name = "parameter_server", .ahead = true, .open = client_open};
