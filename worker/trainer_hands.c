@@ -9,6 +9,7 @@
  * Short steps stay with the trainer's own thread: giving them away would cost as much as they take.
  */
 #include "common/base/clock.h"
+#include "common/base/machine.h"
 #include "common/log/log.h"
 #include "worker/trainer_state.h"
 
@@ -16,7 +17,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { MEASURED = 8 /* steps in a row that have to be long */ };
+enum {
+    MEASURED = 8, /* steps in a row that have to be long */
+    OF_MEMORY = 4 /* plans of all hands take so small a part of the machine's */
+};
 /* But not too long: who waits for this process sees that its main thread goes on (cmd/beat.h). So
  * the main thread stands still with a step that takes so much longer than those before. */
 static const int64_t MOST_NS = WF_NS_PER_S, OVERDUE_NS = 5 * WF_NS_PER_S;
@@ -31,23 +35,39 @@ bool wf_hands_take(const wf_trainer *t)
     return t->shares && !t->step.lonely;
 }
 
+/* With the plan that most steps take: there may be no memory for it. */
 static wf_status open_hand(wf_trainer *t, uint32_t number, wf_err *err)
 {
-    uint32_t threads = wf_pool_threads(t->conf.pool) / WF_WORKER_AT_ONCE;
     wf_hand *h = &t->hands[number];
+    uint64_t ignored, threads = wf_replica_share(wf_pool_threads(t->conf.pool), WF_WORKER_AT_ONCE,
+                                                 number - 1, &ignored);
+    wf_plan *first;
 
     h->of = t;
     h->first_replica = number;
-    WF_TRY(wf_pool_new(threads, &h->pool, err));
+    WF_TRY(wf_pool_new((uint32_t)threads, &h->pool, err));
     WF_TRY(wf_replicas_open(&h->replicas, t->devices, t->conf.n_devices, false, h->pool, err));
     WF_TRY(wf_trainer_new_gradients(t, h, err));
     WF_TRY(wf_stepper_new(t->fd, &h->thread, err));
     t->on[number] = h->replicas.on[0];
+    return wf_side_plan(&t->train, number, t->hand->step.batch.end - t->hand->step.batch.begin,
+                        &first, err);
+}
+
+static wf_status check_memory(const wf_trainer *t, wf_err *err)
+{
+    const wf_plan_usage one = wf_plan_memory(t->hand->replicas.of[0].plan);
+    const size_t bytes = one.arena_bytes + one.constants_bytes + one.workspace_bytes;
+
+    if (bytes > wf_machine_memory() / OF_MEMORY / WF_HANDS)
+        return wf_fail(err, WF_NOMEM, NULL, "plans of %zu bytes for each would not leave enough",
+                       bytes);
     return WF_OK;
 }
 
 static wf_status open_all(wf_trainer *t, wf_err *err)
 {
+    WF_TRY(check_memory(t, err));
     if (t->fd < 0)
         t->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (t->fd < 0)
