@@ -53,6 +53,7 @@ model:
 loss: binary_crossentropy
 data:
   format: npy
+  split_records: 61440
   train: {{numbers: {data}/numbers.npy, ids: {data}/{ids}.npy, y: {data}/y.npy}}
 tables: ["vectors/*", "weights/*"]
 batch: {batch}
