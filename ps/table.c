@@ -110,16 +110,18 @@ static WF_INLINE void fetch(const float *row, uint64_t n)
         WF_PREFETCH(row + k);
 }
 
-/* A call of memcpy costs as much as a row of one or two cache lines. */
-static WF_INLINE void copy_row(float *restrict to, const float *restrict from, uint64_t n)
+/* A call of memcpy costs as much as a row of one or two cache lines; `size` of an element is known
+ * to the compiler. */
+static WF_INLINE void copy_row(void *restrict to, const void *restrict from, uint64_t n,
+                               size_t size)
 {
     if (n == 1)
-        *to = *from;
+        memcpy(to, from, size);
     else if (n % LINE == 0)
         for (uint64_t k = 0; k < n; k += LINE)
-            memcpy(to + k, from + k, LINE * sizeof *to);
+            memcpy((char *)to + k * size, (const char *)from + k * size, LINE * size);
     else
-        memcpy(to, from, n * sizeof *to);
+        memcpy(to, from, n * size);
 }
 
 /* Rows at[n] side by side in `to`, while those behind them, up to at[known], are fetched. */
@@ -130,7 +132,7 @@ static void gather(const float *from, const uint64_t at[], uint64_t n, uint64_t 
     for (uint64_t i = 0; i < n; i++) {
         if (i + AHEAD < known)
             fetch(from + at[i + AHEAD], row);
-        copy_row(to + i * row, from + at[i], row);
+        copy_row(to + i * row, from + at[i], row, sizeof *to);
     }
 }
 
@@ -138,7 +140,7 @@ WF_MULTIVERSION
 static void scatter(const float *from, const uint64_t at[], uint64_t n, uint64_t row, float *to)
 {
     for (uint64_t i = 0; i < n; i++)
-        copy_row(to + at[i], from + i * row, row);
+        copy_row(to + at[i], from + i * row, row, sizeof *to);
 }
 
 /* A block of a part's rows. */
@@ -164,17 +166,6 @@ static WF_INLINE void fetch_values(const wf_dense *d, uint64_t at)
         WF_PREFETCH(wf_table_scale(d, at));
 }
 
-static WF_INLINE void copy_halves(uint16_t *restrict to, const uint16_t *restrict from, uint64_t n)
-{
-    if (n == 1)
-        *to = *from;
-    else if (n % LINE == 0)
-        for (uint64_t k = 0; k < n; k += LINE)
-            memcpy(to + k, from + k, LINE * sizeof *to);
-    else
-        memcpy(to, from, n * sizeof *to);
-}
-
 /* As gather and scatter, of elements of 16 bits. */
 WF_MULTIVERSION
 static void gather_halves(const uint16_t *from, const uint64_t at[], uint64_t n, uint64_t known,
@@ -184,7 +175,7 @@ static void gather_halves(const uint16_t *from, const uint64_t at[], uint64_t n,
         for (uint64_t k = 0; i + AHEAD < known && k < WF_MIN(row, (uint64_t)4 * LINE);
              k += 2 * LINE)
             WF_PREFETCH(from + at[i + AHEAD] + k);
-        copy_halves(to + i * row, from + at[i], row);
+        copy_row(to + i * row, from + at[i], row, sizeof *to);
     }
 }
 
@@ -193,7 +184,7 @@ static void scatter_halves(const uint16_t *from, const uint64_t at[], uint64_t n
                            uint16_t *to)
 {
     for (uint64_t i = 0; i < n; i++)
-        copy_halves(to + at[i], from + i * row, row);
+        copy_row(to + at[i], from + i * row, row, sizeof *to);
 }
 
 /* The same where values have a type of fewer bits; to a row that is longer than a block, one. */
