@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker/trainer_state.h - what the files of the trainer share; nobody else includes it.
  *
- *   trainer.c       made and freed; the operations of a worker
- *   trainer_job.c   a job begins and ends, with its data
- *   trainer_rows.c  the rows of tables that steps and units take
- *   trainer_step.c  steps
- *   trainer_hands.c steps beside this thread, several at once
- *   trainer_unit.c  units of evaluations
+ *   trainer.c           made and freed; the operations of a worker
+ *   trainer_job.c       a job begins and ends, with its data
+ *   trainer_rows.c      the rows of tables that steps and units take
+ *   trainer_step.c      steps
+ *   trainer_hands.c     steps beside this thread, several at once
+ *   trainer_diagnosis.c what was wrong with a step
+ *   trainer_unit.c      units of evaluations
  */
 #ifndef WF_WORKER_TRAINER_STATE_H
 #define WF_WORKER_TRAINER_STATE_H
@@ -138,6 +139,12 @@ WF_MUST_USE wf_status wf_hands_collect(wf_trainer *t, wf_worker *w, wf_err *err)
 void wf_hands_forget(wf_trainer *t);
 /* The same at the end of a job; the hands behind the first are closed. */
 void wf_hands_close(wf_trainer *t);
+
+/* trainer_diagnosis.c: whether output i of the last run has no NaN and no infinity. */
+bool wf_output_is_finite(const wf_plan *p, uint32_t i);
+/* Says where what is bad in the batch of the hand t->hand came from: of its first replica that has
+ * something bad. Errors: WF_NUMERIC, which says that; what running the plan again says. */
+WF_MUST_USE wf_status wf_step_diagnose(wf_trainer *t, const wf_batch_id *id, wf_err *err);
 
 /* Do what was begun, and tell the worker. Errors: those of its events. */
 WF_MUST_USE wf_status wf_trainer_make_step(wf_trainer *t, wf_worker *w, wf_err *err);
