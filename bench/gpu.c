@@ -12,11 +12,13 @@
  * Prints a JSON object: the time of a step as the median, least and most of five windows; what the
  * plan takes; the operations that it leaves to the host; the bytes that a step copies between host
  * and device; and a digest of the first step's results, which a further run of that step has to
- * give too (`same_bits`). --check adds the largest difference from the cpu's plan.
+ * give too (`same_bits`). --check adds the largest difference from the cpu's plan, --profile N what
+ * the steps take, each run N times by itself: the sums of operations, and the slowest steps.
  */
 #include "bench/filled_plan.h"
 #include "common/base/clock.h"
 #include "common/base/subnormal.h"
+#include "common/graph/op.h"
 #include "tests/kit/remote_device.h"
 
 #include <getopt.h>
@@ -28,7 +30,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WINDOWS = 5, WARM_UP = 3 };
+enum { WINDOWS = 5, WARM_UP = 3, SLOWEST = 40 };
 
 typedef struct options {
     filled_spec model;
@@ -38,6 +40,7 @@ typedef struct options {
     uint32_t threads;
     double seconds;
     bool check;
+    uint32_t profile; /* times that each step is run; 0: not */
 } options;
 
 typedef struct figures {
@@ -45,6 +48,7 @@ typedef struct figures {
     uint64_t digest;
     bool same_bits;
     filled_difference difference;
+    wf_step_time *steps; /* [wf_plan_n_steps]: slowest first; NULL: not measured */
 } figures;
 
 static double since_ms(int64_t from_ns)
@@ -103,6 +107,25 @@ static wf_status check(const filled_model *m, wf_pool *pool, const filled_plan *
     return rc;
 }
 
+static int by_time(const void *a, const void *b)
+{
+    double x = ((const wf_step_time *)a)->us, y = ((const wf_step_time *)b)->us;
+
+    return (x < y) - (x > y);
+}
+
+static wf_status profile(filled_plan *p, uint32_t times, figures *f, wf_err *err)
+{
+    uint32_t n = wf_plan_n_steps(p->plan);
+
+    f->steps = calloc(n + (size_t)1, sizeof *f->steps);
+    if (!f->steps)
+        return wf_fail_nomem(err, n * sizeof *f->steps);
+    WF_TRY(wf_plan_profile(p->plan, &(wf_step_key){.seed = 1}, times, f->steps, err));
+    qsort(f->steps, n, sizeof *f->steps, by_time);
+    return WF_OK;
+}
+
 /* ---- JSON ---- */
 
 static void add(json_t *to, const char *name, json_t *value)
@@ -127,6 +150,48 @@ static json_t *memory_of(const filled_plan *p)
     add(j, "nodes_on_host", json_integer(u.n_on_host));
     add(j, "host_operations", json_string(host));
     return j;
+}
+
+/* {operation: [steps, microseconds of all of them]}. */
+static json_t *sums_of(const wf_step_time *steps, uint32_t n)
+{
+    json_t *sums = json_object();
+
+    for (uint32_t i = 0; i < n; i++) {
+        const char *op = steps[i].node->op->name;
+        json_t *sum = json_object_get(sums, op);
+
+        if (!sum)
+            add(sums, op, sum = json_pack("[i, f]", 0, 0.0));
+        json_array_set_new(sum, 0, json_integer(json_integer_value(json_array_get(sum, 0)) + 1));
+        json_array_set_new(sum, 1,
+                           json_real(json_real_value(json_array_get(sum, 1)) + steps[i].us));
+    }
+    return sums;
+}
+
+/* [operation, name, type of its first result, microseconds]. */
+static json_t *step_of(const wf_step_time *s)
+{
+    const wf_value *v = s->node->n_out ? s->node->out[0] : NULL;
+    char type[128] = "";
+    size_t at = 0;
+
+    if (v)
+        at = (size_t)snprintf(type, sizeof type, "%s", wf_dtype_name(v->dtype));
+    for (int32_t k = 0; v && k < v->rank && at < sizeof type; k++)
+        at += (size_t)snprintf(type + at, sizeof type - at, " %" PRId64, v->axes[k].size);
+    return json_pack("[s, s, s, f]", s->node->op->name, s->node->name, type, s->us);
+}
+
+static json_t *profile_of(const filled_plan *p, const wf_step_time *steps)
+{
+    uint32_t n = wf_plan_n_steps(p->plan);
+    json_t *slowest = json_array();
+
+    for (uint32_t i = 0; i < n && i < SLOWEST; i++)
+        json_array_append_new(slowest, step_of(&steps[i]));
+    return json_pack("{s:o, s:o}", "operations", sums_of(steps, n), "slowest", slowest);
 }
 
 static json_t *result_of(const options *o, const wf_device *d, const filled_plan *p,
@@ -162,6 +227,8 @@ static json_t *result_of(const options *o, const wf_device *d, const filled_plan
             json_pack("{s:f, s:s}", "largest", fmin(f->difference.largest, 1e300), "output",
                       f->difference.output));
     add(j, "plan", memory_of(p));
+    if (f->steps)
+        add(j, "profile", profile_of(p, f->steps));
     return j;
 }
 
@@ -202,11 +269,14 @@ static wf_status bench(const options *o, wf_err *err)
         rc = measure(&plan, o->seconds, &f, err);
     if (rc == WF_OK && o->check)
         rc = check(&model, pool, &plan, &f, err);
+    if (rc == WF_OK && o->profile)
+        rc = profile(&plan, o->profile, &f, err);
     if (rc == WF_OK)
         rc = print(result_of(o, device, &plan, &f), err);
     filled_plan_close(&plan);
     filled_model_close(&model);
     wf_pool_free(&pool);
+    free(f.steps);
     return rc;
 }
 
@@ -243,6 +313,8 @@ static bool take_option(options *o, int which, char *text)
         return (o->model.compute = wf_compute_of(text)) != WF_COMPUTES;
     case 'c':
         return o->check = true;
+    case 'o':
+        return (o->profile = (uint32_t)strtoul(text, NULL, 10)) > 0;
     default:
         return false;
     }
@@ -251,15 +323,11 @@ static bool take_option(options *o, int which, char *text)
 static bool take_options(options *o, int argc, char *argv[])
 {
     static const struct option names[] = {
-        {"batch", required_argument, NULL, 'b'},
-        {"below", required_argument, NULL, 'l'},
-        {"product", required_argument, NULL, 'p'},
-        {"device", required_argument, NULL, 'd'},
-        {"threads", required_argument, NULL, 't'},
-        {"seconds", required_argument, NULL, 's'},
-        {"compute", required_argument, NULL, 'f'},
-        {"check", no_argument, NULL, 'c'},
-        {NULL, 0, NULL, 0},
+        {"batch", required_argument, NULL, 'b'},   {"below", required_argument, NULL, 'l'},
+        {"product", required_argument, NULL, 'p'}, {"device", required_argument, NULL, 'd'},
+        {"threads", required_argument, NULL, 't'}, {"seconds", required_argument, NULL, 's'},
+        {"compute", required_argument, NULL, 'f'}, {"check", no_argument, NULL, 'c'},
+        {"profile", required_argument, NULL, 'o'}, {NULL, 0, NULL, 0},
     };
     int which;
 

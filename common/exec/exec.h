@@ -164,6 +164,20 @@ void wf_plan_take_ahead(wf_plan *p);
  * device; what the device says. */
 WF_MUST_USE wf_status wf_plan_after_event(wf_plan *p, wf_device_event *e, wf_err *err);
 
+/* What a step of a run takes. */
+typedef struct wf_step_time {
+    const wf_node *node; /* borrowed for the plan's life */
+    double us;           /* the mean of several times, one right behind the other */
+} wf_step_time;
+
+/* The steps of a run, copies between host and devices among them. */
+uint32_t wf_plan_n_steps(const wf_plan *p);
+/* Runs once, each step alone and then `times` more, for out[wf_plan_n_steps(p)]: a step that has
+ * less to do than it takes to queue it shows the latter. Outputs hold nothing of use then, since
+ * steps that work in place did so several times. Errors: as wf_plan_run. */
+WF_MUST_USE wf_status wf_plan_profile(wf_plan *p, const wf_step_key *key, uint32_t times,
+                                      wf_step_time *out, wf_err *err);
+
 /* Looks for NaN and Inf in outputs[n] of the last run (all outputs when outputs is NULL); integers
  * are finite. A resident output is copied to the host for it. Errors: WF_NUMERIC, naming the
  * variable or value; WF_NOMEM. */

@@ -5,10 +5,12 @@ import glob
 import importlib.util
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 # What the machine brings; weft needs the first, PyTorch brings all.
@@ -29,8 +31,11 @@ class Done:
         return said or f"exit code {self.code}"
 
 
+LIBC = ctypes.CDLL(None)  # here, since between fork and exec nothing may be loaded
+
+
 def end_with_parent():
-    ctypes.CDLL(None).prctl(KILL_ME_TOO, signal.SIGKILL)
+    LIBC.prctl(KILL_ME_TOO, signal.SIGKILL)
 
 
 def end(process):
@@ -60,6 +65,51 @@ def run(argv, limit_s, env=None, cwd=None):
         end(process)
         raise
     return Done(process.returncode, out, err, time.monotonic() - begin, cut)
+
+
+class Server:
+    """A program that answers each line of its input with a line, in a process group of its own."""
+
+    def __init__(self, argv, cwd):
+        self.errors = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, cwd=cwd,
+                                        start_new_session=True, preexec_fn=end_with_parent)
+        self.read = b""
+
+    def ask(self, line, limit_s):
+        """Its answer; None: it ended, or took longer, and is ended then."""
+        stop = time.monotonic() + limit_s
+        try:
+            self.process.stdin.write(line.encode() + b"\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            return None
+        while b"\n" not in self.read:
+            if not select.select([self.process.stdout], [], [], max(0, stop - time.monotonic()))[0]:
+                self.close()
+                return None
+            more = os.read(self.process.stdout.fileno(), 1 << 16)
+            if not more:
+                self.close()
+                return None
+            self.read += more
+        answer, self.read = self.read.split(b"\n", 1)
+        return answer.decode()
+
+    def why(self):
+        """Its last words."""
+        self.errors.seek(0)
+        return " | ".join([line.strip() for line in self.errors if line.strip()][-3:])[-600:] or "it took too long"
+
+    def hold(self, held):
+        """Stops all its processes, or has them go on."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGSTOP if held else signal.SIGCONT)
+
+    def close(self):
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
 
 
 def python_folders():

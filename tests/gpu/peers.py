@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's time for one network: loss and gradients over one batch, without an optimizer.
+"""PyTorch's times for networks: loss and gradients over one batch, without an optimizer.
 
-    peers.py NETWORK HOW [--train] [--quick] [--device cuda] [--seconds S]
-    peers.py product-N[-bf16 | -f16] HOW ...
+    peers.py HOW [--train] [--prepare NETWORK,...] [--quick] [--device cuda] [--seconds S]
 
-NETWORK is one of models.py; product-4096 is a chain of eight products of 4096 x 4096 in f32 (or bfloat16, or float16). HOW:
+Reads the names of networks, one to a line, and prints a JSON object for each, in that order: the time of a step as the
+median, least and most of five windows, or `error`. With --prepare some are made ready before the first is asked for, which
+takes a compiler minutes. A network is one of models.py; product-4096, product-4096-bf16 and product-4096-f16 are chains of
+eight products of 4096 x 4096. HOW:
 
     eager            as it is
     graph            eager, captured as a CUDA graph once and replayed
@@ -14,7 +16,6 @@ NETWORK is one of models.py; product-4096 is a chain of eight products of 4096 x
 Weights, inputs and gradients stay on the device. With --train each step also copies its batch from pinned
 memory, the next of BATCHES, and updates the weights (SGD); nobody looks at the loss. Products are in f32 (no TF32), or in bfloat16 by
 autocast where the network says so; images are channels_last then.
-Prints a JSON object; the time of a step is the median, least and most of five windows.
 """
 import argparse
 import json
@@ -85,9 +86,8 @@ def feeding(on_host, inputs, device):
 
 
 def compiled(torch, function, how):
-    if how == "compile":
-        return torch.compile(function)
-    return torch.compile(function, mode=how) if how == "reduce-overhead" else function
+    mode = {"compile": "default", "reduce-overhead": how}.get(how)
+    return torch.compile(function, mode=mode, dynamic=False) if mode else function
 
 
 def captured(torch, step):
@@ -124,11 +124,49 @@ def clock_on(torch, device):
     return on_host if device == "cpu" else on_gpu
 
 
+class Network:
+    """One that is ready to be timed."""
+
+    def __init__(self, torch, name, args):
+        begin = time.perf_counter()
+        self.name, self.batch, self.flops = name, None, None
+        if name.startswith("product-"):
+            n, compute = models.product(name.removeprefix("product-"))
+            step, feed = product_step(torch, int(n), args.device, args.how, getattr(torch, compute))
+            self.flops = PRODUCTS * 2 * int(n) ** 3
+        else:
+            size = models.size_of(name, args.quick)
+            self.batch, self.flops = size["batch"], models.flops(name, size)
+            step, feed = model_step(torch, name, args.quick, args.device, args.how, args.train)
+        if args.how == "graph":
+            step = captured(torch, step)
+        self.step = step if not args.train else lambda: (feed(), step())
+        for _ in range(WARM_UP):
+            self.step()
+        if args.device != "cpu":
+            torch.cuda.synchronize()
+        self.ready_s = time.perf_counter() - begin
+
+    def figures(self, torch, device, seconds):
+        clock = clock_on(torch, device)
+        steps = max(1, int(seconds * 1e3 / WINDOWS / max(1e-3, clock(self.step, 3) / 3)))
+        times = sorted(clock(self.step, steps) / steps for _ in range(WINDOWS))
+        ms = times[WINDOWS // 2]
+        found = {"ms_per_step": ms, "ms_least": times[0], "ms_most": times[-1], "steps_per_s": 1e3 / ms,
+                 "ready_s": self.ready_s, "torch": torch.__version__,
+                 "device_bytes": torch.cuda.max_memory_allocated() if device != "cpu" else None}
+        if self.batch:
+            found.update(batch=self.batch, examples_per_s=self.batch * 1e3 / ms)
+        if self.flops:
+            found.update(tflops=self.flops / (ms * 1e9))
+        return found
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("network")
     parser.add_argument("how", choices=["eager", "graph", "compile", "reduce-overhead"])
     parser.add_argument("--train", action="store_true")
+    parser.add_argument("--prepare", default="")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--seconds", type=float, default=2)
@@ -136,35 +174,27 @@ def main():
     import torch
 
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    begin = time.perf_counter()
-    if args.network.startswith("product-"):
-        n, compute = models.product(args.network.removeprefix("product-"))
-        n = int(n)
-        (step, feed), batch = product_step(torch, n, args.device, args.how, getattr(torch, compute)), None
-    else:
-        n, batch = None, models.size_of(args.network, args.quick)["batch"]
-        step, feed = model_step(torch, args.network, args.quick, args.device, args.how, args.train)
-    if args.how == "graph":
-        step = captured(torch, step)
-    one = step if not args.train else lambda: (feed(), step())
-    for _ in range(WARM_UP):
-        one()
-    clock = clock_on(torch, args.device)
-    ready_s = time.perf_counter() - begin
-    steps = max(1, int(args.seconds * 1e3 / WINDOWS / max(1e-3, clock(one, 3) / 3)))
-    times = sorted(clock(one, steps) / steps for _ in range(WINDOWS))
-    ms = times[WINDOWS // 2]
-    result = {"ms_per_step": ms, "ms_least": times[0], "ms_most": times[-1], "steps_per_s": 1e3 / ms,
-              "ready_s": ready_s, "torch": torch.__version__,
-              "device_bytes": torch.cuda.max_memory_allocated() if args.device != "cpu" else None}
-    if batch:
-        result.update(batch=batch, examples_per_s=batch * 1e3 / ms)
-        flops = models.flops(args.network, models.size_of(args.network, args.quick))
-        if flops:
-            result.update(tflops=flops / (ms * 1e9))
-    else:
-        result.update(n=n, tflops=PRODUCTS * 2 * n ** 3 / (ms * 1e9))
-    print(json.dumps(result))
+    if args.how not in ("eager", "graph"):
+        import torch._dynamo
+
+        torch._dynamo.config.recompile_limit = 64  # the losses of all networks are one function
+    ready = {}
+
+    def prepare(name):
+        """None, or why it cannot be timed."""
+        try:
+            ready[name] = ready.get(name) or Network(torch, name, args)
+            return None
+        except Exception as error:  # noqa: BLE001
+            return f"{type(error).__name__}: {str(error)[:300]}"
+
+    errors = {name: prepare(name) for name in args.prepare.split(",") if name}
+    for name in map(str.strip, sys.stdin):
+        error = errors.get(name) or prepare(name)
+        print(json.dumps({"error": error} if error else ready.pop(name).figures(torch, args.device, args.seconds)), flush=True)
+        if args.device != "cpu":
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 """The results of a run: a JSON file that is whole at any time, and a table."""
 import json
 import os
+import threading
 import time
 
 import models
@@ -15,7 +16,7 @@ OF_OTHERS = ("peer", "trained_peer")
 
 class Report:
     def __init__(self, path, **about):
-        self.path, self.began = path, time.monotonic()
+        self.path, self.began, self.lock = path, time.monotonic(), threading.Lock()
         self.all = {"format": 1, "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "complete": False,
                     "seconds": 0.0, **about, "results": []}
         self.write()
@@ -29,12 +30,13 @@ class Report:
 
     def add(self, kind, name, state, why="", seconds=0.0, **figures):
         """Adds a result, and prints its line."""
-        self.all["results"].append({"kind": kind, "name": name, "state": state, "why": why,
-                                    "seconds": round(seconds, 2), **figures})
-        self.write()
         figure = short(figures)
-        print(f"{state:8s}{kind:12s} {name:34s}{seconds:7.1f} s  {figure}{'  ' if figure and why else ''}{why}",
-              flush=True)
+        with self.lock:
+            self.all["results"].append({"kind": kind, "name": name, "state": state, "why": why,
+                                        "seconds": round(seconds, 2), **figures})
+            self.write()
+            print(f"{state:8s}{kind:12s} {name:34s}{seconds:7.1f} s  {figure}{'  ' if figure and why else ''}{why}",
+                  flush=True)
 
     def of(self, kind, name=None):
         return [r for r in self.all["results"] if r["kind"] == kind and name in (None, r["name"])]
