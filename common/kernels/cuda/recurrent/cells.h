@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cuda/recurrent/cells.h - one step of RNN, GRU and LSTM, forward and back: a thread
- * computes all gates of an element of [batch, hidden]. recurrent.cu does the products. */
+ * computes all gates of element e of [batch, hidden] at time t. The products are steps.h's and
+ * recurrent.cu's. */
 #ifndef WF_KERNELS_CUDA_CELLS_H
 #define WF_KERNELS_CUDA_CELLS_H
 
@@ -78,14 +79,14 @@ template <class T> WF_CODE void wf_skip(const wf_layer<T> &l, const wf_spot &at)
         l.y[wf_y_at(l, at, at.t)] = T(0);
 }
 
-template <class T> __global__ void wf_rnn_step(wf_layer<T> l, int64_t t)
-{
-    for (int64_t e = wf_first(); e < l.batch * l.hidden; e += wf_all()) {
+struct wf_rnn_step {
+    template <class T> WF_CODE void operator()(const wf_layer<T> &l, int64_t t, int64_t e) const
+    {
         wf_spot at = wf_spot_of(l, t, e);
 
         if (!wf_is_inside(at)) {
             wf_skip(l, at);
-            continue;
+            return;
         }
         T x = wf_gate_sum(l, at, 0);
         wf_activation<T> relu = {x > T(0) ? (x < l.limit ? x : l.limit) : T(0),
@@ -93,21 +94,21 @@ template <class T> __global__ void wf_rnn_step(wf_layer<T> l, int64_t t)
 
         wf_put_state(l, at, e, wf_put_gate(l, at, 0, l.relu ? relu : wf_gate_tanh(x, l.limit)));
     }
-}
+};
 
 template <class T> WF_CODE T wf_peep(const wf_layer<T> &l, const wf_spot &at, int k, T cell)
 {
     return l.peep ? l.peep[k * l.hidden + at.i] * cell : T(0);
 }
 
-template <class T> __global__ void wf_lstm_step(wf_layer<T> l, int64_t t)
-{
-    for (int64_t e = wf_first(); e < l.batch * l.hidden; e += wf_all()) {
+struct wf_lstm_step {
+    template <class T> WF_CODE void operator()(const wf_layer<T> &l, int64_t t, int64_t e) const
+    {
         wf_spot at = wf_spot_of(l, t, e);
 
         if (!wf_is_inside(at)) {
             wf_skip(l, at);
-            continue;
+            return;
         }
         T before = l.cell[e];
         T in = wf_put_gate(
@@ -124,17 +125,17 @@ template <class T> __global__ void wf_lstm_step(wf_layer<T> l, int64_t t)
             l.beside[wf_beside_at(l, at, t)] = cell;
         wf_put_state(l, at, e, out * std::tanh(wf_limited(cell, l.limit)));
     }
-}
+};
 
 /* linear_before_reset 1. */
-template <class T> __global__ void wf_gru_step(wf_layer<T> l, int64_t t)
-{
-    for (int64_t e = wf_first(); e < l.batch * l.hidden; e += wf_all()) {
+struct wf_gru_step {
+    template <class T> WF_CODE void operator()(const wf_layer<T> &l, int64_t t, int64_t e) const
+    {
         wf_spot at = wf_spot_of(l, t, e);
 
         if (!wf_is_inside(at)) {
             wf_skip(l, at);
-            continue;
+            return;
         }
         T z = wf_put_gate(l, at, 0, wf_gate_sigmoid(wf_gate_sum(l, at, 0), l.limit));
         T r = wf_put_gate(l, at, 1, wf_gate_sigmoid(wf_gate_sum(l, at, 1), l.limit));
@@ -150,38 +151,38 @@ template <class T> __global__ void wf_gru_step(wf_layer<T> l, int64_t t)
 
         wf_put_state(l, at, e, (T(1) - z) * fresh + z * l.h[e]);
     }
-}
+};
 
 /* 0, in two parts: z, r and what goes through gate h of R; then the rest. */
-template <class T> __global__ void wf_gru_early_step(wf_layer<T> l, int64_t t)
-{
-    for (int64_t e = wf_first(); e < l.batch * l.hidden; e += wf_all()) {
+struct wf_gru_early_step {
+    template <class T> WF_CODE void operator()(const wf_layer<T> &l, int64_t t, int64_t e) const
+    {
         wf_spot at = wf_spot_of(l, t, e);
 
         if (!wf_is_inside(at)) {
             wf_skip(l, at);
-            continue;
+            return;
         }
         wf_put_gate(l, at, 0, wf_gate_sigmoid(wf_gate_sum(l, at, 0), l.limit));
         T r = wf_put_gate(l, at, 1, wf_gate_sigmoid(wf_gate_sum(l, at, 1), l.limit));
 
         l.beside[wf_beside_at(l, at, t)] = r * l.h[e];
     }
-}
+};
 
-template <class T> __global__ void wf_gru_late_step(wf_layer<T> l, int64_t t)
-{
-    for (int64_t e = wf_first(); e < l.batch * l.hidden; e += wf_all()) {
+struct wf_gru_late_step {
+    template <class T> WF_CODE void operator()(const wf_layer<T> &l, int64_t t, int64_t e) const
+    {
         wf_spot at = wf_spot_of(l, t, e);
 
         if (!wf_is_inside(at))
-            continue;
+            return;
         T z = l.activations[wf_gate_at(l, at, 0)];
         T fresh = wf_put_gate(l, at, 2, wf_gate_tanh(wf_gate_input(l, at, 2) + l.late[e], l.limit));
 
         wf_put_state(l, at, e, (T(1) - z) * fresh + z * l.h[e]);
     }
-}
+};
 
 /* ---- back: dh becomes what goes straight to the state before; the product by R is added ---- */
 
@@ -243,20 +244,20 @@ template <class T> WF_CODE T wf_rnn_slope(const wf_layer<T> &l, const wf_spot &a
     return l.relu ? (y > T(0) ? T(1) : T(0)) : T(1) - y * y;
 }
 
-template <class T> __global__ void wf_rnn_back(wf_layer<T> l, int64_t t)
-{
-    for (int64_t e = wf_first(); e < l.batch * l.hidden; e += wf_all()) {
+struct wf_rnn_back {
+    template <class T> WF_CODE void operator()(const wf_layer<T> &l, int64_t t, int64_t e) const
+    {
         wf_spot at = wf_spot_of(l, t, e);
 
         if (!wf_is_inside(at)) {
             wf_skip_back(l, at);
-            continue;
+            return;
         }
         wf_put_before(l, at, e);
         l.dearly[wf_early_at(l, at, 0)] = wf_dstate(l, at, e) * wf_rnn_slope(l, at);
         l.dh[e] = T(0);
     }
-}
+};
 
 /* The cell before a step, in a row that is at it. */
 template <class T> WF_CODE T wf_cell_before(const wf_layer<T> &l, const wf_spot &at)
@@ -266,14 +267,14 @@ template <class T> WF_CODE T wf_cell_before(const wf_layer<T> &l, const wf_spot 
     return from >= 0 ? l.beside[wf_beside_at(l, at, from)] : l.cell[at.b * l.hidden + at.i];
 }
 
-template <class T> __global__ void wf_lstm_back(wf_layer<T> l, int64_t t)
-{
-    for (int64_t e = wf_first(); e < l.batch * l.hidden; e += wf_all()) {
+struct wf_lstm_back {
+    template <class T> WF_CODE void operator()(const wf_layer<T> &l, int64_t t, int64_t e) const
+    {
         wf_spot at = wf_spot_of(l, t, e);
 
         if (!wf_is_inside(at)) {
             wf_skip_back(l, at);
-            continue;
+            return;
         }
         T dh = wf_dstate(l, at, e), in = wf_gate(l, at, 0), out = wf_gate(l, at, 1);
         T forget = wf_gate(l, at, 2), fresh = wf_gate(l, at, 3);
@@ -291,17 +292,17 @@ template <class T> __global__ void wf_lstm_back(wf_layer<T> l, int64_t t)
         l.dc[e] = dcell * forget + wf_peep(l, at, 0, din) + wf_peep(l, at, 2, dforget);
         l.dh[e] = T(0);
     }
-}
+};
 
 /* linear_before_reset 1. */
-template <class T> __global__ void wf_gru_back(wf_layer<T> l, int64_t t)
-{
-    for (int64_t e = wf_first(); e < l.batch * l.hidden; e += wf_all()) {
+struct wf_gru_back {
+    template <class T> WF_CODE void operator()(const wf_layer<T> &l, int64_t t, int64_t e) const
+    {
         wf_spot at = wf_spot_of(l, t, e);
 
         if (!wf_is_inside(at)) {
             wf_skip_back(l, at);
-            continue;
+            return;
         }
         T dh = wf_dstate(l, at, e), z = wf_gate(l, at, 0), before = wf_put_before(l, at, e);
         T dz = dh * (before - wf_gate(l, at, 2)) * wf_slope_sigmoid(l, at, 0);
@@ -314,17 +315,17 @@ template <class T> __global__ void wf_gru_back(wf_layer<T> l, int64_t t)
         l.drecurrent[wf_early_at(l, at, 2)] = dfresh * wf_gate(l, at, 1);
         l.dh[e] = dh * z;
     }
-}
+};
 
 /* 0, in two parts: gate h and z; then, with dreset worked out from gate h, gate r. */
-template <class T> __global__ void wf_gru_late_back(wf_layer<T> l, int64_t t)
-{
-    for (int64_t e = wf_first(); e < l.batch * l.hidden; e += wf_all()) {
+struct wf_gru_late_back {
+    template <class T> WF_CODE void operator()(const wf_layer<T> &l, int64_t t, int64_t e) const
+    {
         wf_spot at = wf_spot_of(l, t, e);
 
         if (!wf_is_inside(at)) {
             wf_skip_back(l, at);
-            continue;
+            return;
         }
         T dh = wf_dstate(l, at, e), z = wf_gate(l, at, 0), before = wf_put_before(l, at, e);
 
@@ -333,19 +334,19 @@ template <class T> __global__ void wf_gru_late_back(wf_layer<T> l, int64_t t)
             dh * (before - wf_gate(l, at, 2)) * wf_slope_sigmoid(l, at, 0);
         l.dh[e] = dh * z;
     }
-}
+};
 
-template <class T> __global__ void wf_gru_early_back(wf_layer<T> l, int64_t t)
-{
-    for (int64_t e = wf_first(); e < l.batch * l.hidden; e += wf_all()) {
+struct wf_gru_early_back {
+    template <class T> WF_CODE void operator()(const wf_layer<T> &l, int64_t t, int64_t e) const
+    {
         wf_spot at = wf_spot_of(l, t, e);
 
         if (!wf_is_inside(at))
-            continue;
+            return;
         l.dearly[wf_early_at(l, at, 1)] =
             l.dreset[e] * l.before[wf_row_at(l, at)] * wf_slope_sigmoid(l, at, 1);
         l.dh[e] += l.dreset[e] * wf_gate(l, at, 1);
     }
-}
+};
 
 #endif

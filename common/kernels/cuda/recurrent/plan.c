@@ -51,6 +51,17 @@ static int64_t between(const wf_recurrent_sizes *s, int64_t per_direction)
     return s->dirs > 1 ? per_direction : 0;
 }
 
+/* Blocks read R once a step each, which is worth a launch a step until there are more blocks than
+ * the GPU runs at a time. */
+static bool is_at_once(const wf_prep *prep, const wf_recurrent_sizes *s)
+{
+    int64_t processors = wf_cuda_gpu_of(prep->device)->has.processors;
+
+    return s->dtype == WF_F32 && !wf_recurrent_two(s) && s->hidden > 0 &&
+           s->hidden <= WF_STEPS_HIDDEN && s->gates * s->hidden <= WF_STEPS_GATES &&
+           s->batch <= 2 * processors * WF_STEPS_ROWS;
+}
+
 static wf_status add_forward(wf_prep *prep, wf_layer_plan *v, wf_err *err)
 {
     const wf_recurrent_sizes *s = &v->of;
@@ -62,6 +73,8 @@ static wf_status add_forward(wf_prep *prep, wf_layer_plan *v, wf_err *err)
     input.trans_b = state.trans_b = late.trans_b = true;
     WF_TRY(add_product(prep, v, WF_LAYER_INPUT, input,
                        between(s, n * s->input) | between(s, rows * n), err));
+    if (v->at_once)
+        return WF_OK;
     WF_TRY(add_product(prep, v, WF_LAYER_STATE, state, between(s, n * h), err));
     if (!wf_recurrent_two(s))
         return WF_OK;
@@ -85,7 +98,8 @@ static wf_status add_back(wf_prep *prep, wf_layer_plan *v, const wf_tensor *cons
 
     back.beta = dx_more.beta = dx_late.beta = 1;
     dw.trans_a = dw_late.trans_a = dr.trans_a = dr_late.trans_a = true;
-    WF_TRY(add_product(prep, v, WF_LAYER_STATE_BACK, back, of_r | s->batch * early, err));
+    if (!v->at_once)
+        WF_TRY(add_product(prep, v, WF_LAYER_STATE_BACK, back, of_r | s->batch * early, err));
     if (two)
         WF_TRY(add_product(prep, v, WF_LAYER_STATE_BACK_LATE, shape_of(s->batch, h, h),
                            of_r | 2 * h * h | s->batch * h, err));
@@ -142,6 +156,7 @@ static wf_status carve_all(wf_prep *prep, wf_layer_plan *v, wf_err *err)
     at->late = carve(s, &end, forward && two ? s->batch : 0, h);
     at->h = carve(s, &end, s->batch, h);
     at->cell = carve(s, &end, s->batch, h);
+    at->turned = carve(s, &end, forward && v->at_once ? h : 0, n);
     at->before = carve(s, &end, v->back ? rows : 0, h);
     at->dearly = carve(s, &end, v->back ? rows : 0, early);
     at->dlate = carve(s, &end, v->back && two ? rows : 0, h);
@@ -175,6 +190,7 @@ wf_status wf_layer_prepare(wf_prep *prep, const wf_tensor *const in[], const wf_
     if (!v)
         return wf_fail_nomem(err, sizeof *v);
     WF_TRY(wf_recurrent_sizes_of(prep->node, in, out, &v->of, err));
+    v->at_once = is_at_once(prep, &v->of);
     WF_TRY(add_forward(prep, v, err));
     return carve_all(prep, v, err);
 }
@@ -188,6 +204,7 @@ wf_status wf_layer_prepare_grad(wf_prep *prep, const wf_tensor *const in[],
         return wf_fail_nomem(err, sizeof *v);
     v->back = true;
     WF_TRY(wf_recurrent_grad_sizes_of(prep->node, in, &v->of, err));
+    v->at_once = is_at_once(prep, &v->of);
     if (v->of.again)
         WF_TRY(add_forward(prep, v, err));
     WF_TRY(add_back(prep, v, out, err));

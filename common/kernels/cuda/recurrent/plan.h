@@ -24,16 +24,21 @@ typedef enum wf_layer_product {
     WF_LAYER_PRODUCTS
 } wf_layer_product;
 
+/* The most units, and gates times units, of a layer of float32 whose steps are one kernel
+ * (steps.h), and the rows of a block of it. */
+enum { WF_STEPS_HIDDEN = 256, WF_STEPS_GATES = 1024, WF_STEPS_ROWS = 4 };
+
 /* Where the arrays of the workspace begin, in bytes. See wf_layer. */
 typedef struct wf_layer_rooms {
     size_t x, dx; /* [steps batch, input], time first: batch-first files only */
-    size_t activations, slope, beside, one, late, h, cell;
+    size_t activations, slope, beside, one, late, h, cell, turned;
     size_t before, dearly, dlate, drecurrent, dh, dc, dreset;
 } wf_layer_rooms;
 
 typedef struct wf_layer_plan {
     wf_recurrent_sizes of;
     bool back;                                     /* of a gradient */
+    bool at_once;                                  /* all steps of a direction by one kernel */
     wf_cuda_gemm_way *products[WF_LAYER_PRODUCTS]; /* NULL: none, or there is nothing to add up */
     size_t zeros[WF_LAYER_PRODUCTS]; /* bytes of a result of which nothing adds up, else 0 */
     wf_layer_rooms at;

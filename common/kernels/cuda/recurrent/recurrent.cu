@@ -2,18 +2,17 @@
 /* common/kernels/cuda/recurrent/recurrent.cu - LSTM, GRU, RNN, their Keep forms and their
  * gradients.
  *
- * The input's part of all gates is one product over the whole sequence. Each step is a product of
- * the last state by R and a kernel for the cells (cells.h); of a GRU whose gate h comes after the
- * others it is two of both. Back, the steps give the gradients of the gates; those of the
- * parameters are products and sums over the whole sequence. What the forward did not keep is worked
- * out again.
+ * The input's part of all gates is one product over the whole sequence. Steps of a small layer are
+ * one kernel (steps.h); else each step is a product of the last state by R and a kernel for the
+ * cells (cells.h); of a GRU whose gate h comes after the others it is two of both. Back, the steps
+ * give the gradients of the gates; those of the parameters are products and sums over the whole
+ * sequence. What the forward did not keep is worked out again.
  */
-#include "common/kernels/cuda/recurrent/cells.h"
+#include "common/kernels/cuda/recurrent/steps.h"
 #include "common/kernels/cuda/reduce/columns.h"
 #include "common/kernels/cuda/shape/move.h"
-extern "C" {
-#include "common/kernels/cuda/recurrent/plan.h"
-}
+
+#include <type_traits>
 
 namespace
 {
@@ -62,6 +61,64 @@ wf_status launch_cells(const job<T> &j, void (*kernel)(P...), wf_err *err, A... 
     return n == 0 ? WF_OK
                   : wf_launch(j.run, j.run->node->op->name, kernel, wf_blocks(j.run, n), err, j.l,
                               args...);
+}
+
+/* A step of all cells. */
+template <class T, class Cell> __global__ void cells(wf_layer<T> l, int64_t t, Cell cell)
+{
+    for (int64_t e = wf_first(); e < l.batch * l.hidden; e += wf_all())
+        cell(l, t, e);
+}
+
+/* All steps, of cells of that kind. */
+template <class Cell> wf_status all_cells(const job<float> &j, Cell cell, wf_err *err)
+{
+    const int64_t n = j.l.early * j.l.hidden;
+    float *turned = room<float>(j.run, j.v->at.turned);
+
+    if (j.l.batch == 0)
+        return WF_OK;
+    WF_TRY(wf_launch(j.run, "turn", wf_turn, wf_blocks(j.run, n * j.l.hidden), err, j.r, turned, n,
+                     j.l.hidden));
+    return wf_launch_meeting(j.run, j.run->node->op->name, wf_all_steps<Cell>,
+                             (unsigned)wf_ceil_div(j.l.batch, (int64_t)WF_STEPS_ROWS),
+                             WF_STEPS_THREADS, err, j.l, turned, room<float>(j.run, j.v->at.one),
+                             cell);
+}
+
+template <class Cell> wf_status all_cells_back(const job<float> &j, Cell cell, wf_err *err)
+{
+    const float *d = j.l.drecurrent ? j.l.drecurrent : j.l.dearly;
+
+    return j.l.batch == 0
+               ? WF_OK
+               : wf_launch_meeting(j.run, j.run->node->op->name, wf_all_steps_back<Cell>,
+                                   (unsigned)wf_ceil_div(j.l.batch, (int64_t)WF_STEPS_ROWS),
+                                   WF_STEPS_THREADS, err, j.l, j.r, d, cell);
+}
+
+wf_status at_once(const job<float> &j, wf_err *err)
+{
+    switch (j.v->of.kind) {
+    case WF_RNN:
+        return all_cells(j, wf_rnn_step(), err);
+    case WF_LSTM:
+        return all_cells(j, wf_lstm_step(), err);
+    default:
+        return all_cells(j, wf_gru_step(), err);
+    }
+}
+
+wf_status at_once_back(const job<float> &j, wf_err *err)
+{
+    switch (j.v->of.kind) {
+    case WF_RNN:
+        return all_cells_back(j, wf_rnn_back(), err);
+    case WF_LSTM:
+        return all_cells_back(j, wf_lstm_back(), err);
+    default:
+        return all_cells_back(j, wf_gru_back(), err);
+    }
 }
 
 /* x [rows, columns, input] -> [columns, rows, input]: time first to batch first, or back. */
@@ -145,15 +202,15 @@ template <class T> wf_status step(const job<T> &j, int64_t t, wf_err *err)
 
     WF_TRY(multiply(j, WF_LAYER_STATE, l.h, j.r, room<T>(j.run, j.v->at.one), err));
     if (s.kind == WF_RNN)
-        return launch_cells(j, wf_rnn_step<T>, err, t);
+        return launch_cells(j, cells<T, wf_rnn_step>, err, t, wf_rnn_step());
     if (s.kind == WF_LSTM)
-        return launch_cells(j, wf_lstm_step<T>, err, t);
+        return launch_cells(j, cells<T, wf_lstm_step>, err, t, wf_lstm_step());
     if (s.linear)
-        return launch_cells(j, wf_gru_step<T>, err, t);
-    WF_TRY(launch_cells(j, wf_gru_early_step<T>, err, t));
+        return launch_cells(j, cells<T, wf_gru_step>, err, t, wf_gru_step());
+    WF_TRY(launch_cells(j, cells<T, wf_gru_early_step>, err, t, wf_gru_early_step()));
     WF_TRY(multiply(j, WF_LAYER_STATE_LATE, l.beside + t * l.beside_step,
                     j.r + 2 * l.hidden * l.hidden, room<T>(j.run, j.v->at.late), err));
-    return launch_cells(j, wf_gru_late_step<T>, err, t);
+    return launch_cells(j, cells<T, wf_gru_late_step>, err, t, wf_gru_late_step());
 }
 
 /* All steps of one direction. */
@@ -161,7 +218,10 @@ template <class T> wf_status forward(const job<T> &j, wf_err *err)
 {
     WF_TRY(launch_cells(j, wf_begin_states<T>, err));
     WF_TRY(multiply(j, WF_LAYER_INPUT, j.x, j.w, j.l.activations, err));
-    for (int64_t i = 0; i < j.l.steps; i++)
+    if constexpr (std::is_same_v<T, float>)
+        if (j.v->at_once)
+            WF_TRY(at_once(j, err));
+    for (int64_t i = 0; i < j.l.steps && !j.v->at_once; i++)
         WF_TRY(step(j, time_of(j.v, j.l.dir, i), err));
     return j.l.yh || j.l.yc ? launch_cells(j, wf_end_states<T>, err) : WF_OK;
 }
@@ -226,16 +286,16 @@ template <class T> wf_status step_back(const job<T> &j, int64_t t, wf_err *err)
     const T *d = (l.drecurrent ? l.drecurrent : l.dearly) + at * l.early;
 
     if (s.kind == WF_RNN) {
-        WF_TRY(launch_cells(j, wf_rnn_back<T>, err, t));
+        WF_TRY(launch_cells(j, cells<T, wf_rnn_back>, err, t, wf_rnn_back()));
     } else if (s.kind == WF_LSTM) {
-        WF_TRY(launch_cells(j, wf_lstm_back<T>, err, t));
+        WF_TRY(launch_cells(j, cells<T, wf_lstm_back>, err, t, wf_lstm_back()));
     } else if (s.linear) {
-        WF_TRY(launch_cells(j, wf_gru_back<T>, err, t));
+        WF_TRY(launch_cells(j, cells<T, wf_gru_back>, err, t, wf_gru_back()));
     } else {
-        WF_TRY(launch_cells(j, wf_gru_late_back<T>, err, t));
+        WF_TRY(launch_cells(j, cells<T, wf_gru_late_back>, err, t, wf_gru_late_back()));
         WF_TRY(multiply(j, WF_LAYER_STATE_BACK_LATE, l.dlate + at, j.r + 2 * h * h,
                         room<T>(j.run, j.v->at.dreset), err));
-        WF_TRY(launch_cells(j, wf_gru_early_back<T>, err, t));
+        WF_TRY(launch_cells(j, cells<T, wf_gru_early_back>, err, t, wf_gru_early_back()));
     }
     return multiply(j, WF_LAYER_STATE_BACK, d, j.r, l.dh, err);
 }
@@ -264,7 +324,10 @@ wf_status all_steps_back(job<T> *j, const wf_tensor *dh0, const wf_tensor *dc0, 
     l.dc0 = all<T>(dc0);
     WF_TRY(launch_cells(*j, wf_begin_states<T>, err));
     WF_TRY(launch_cells(*j, wf_begin_back<T>, err));
-    for (int64_t i = s.steps; i-- > 0;)
+    if constexpr (std::is_same_v<T, float>)
+        if (v->at_once)
+            WF_TRY(at_once_back(*j, err));
+    for (int64_t i = s.steps; i-- > 0 && !v->at_once;)
         WF_TRY(step_back(*j, time_of(v, l.dir, i), err));
     return l.dh0 || l.dc0 ? launch_cells(*j, wf_end_back<T>, err) : WF_OK;
 }
