@@ -27,8 +27,8 @@ class Done:
     def why(self):
         """Its last words, for a report."""
         lines = [line for line in (self.err + "\n" + self.out).splitlines() if line.strip()]
-        said = " | ".join(lines[-3:])[-600:]
-        return said or f"exit code {self.code}"
+        ended = f"ended by signal {-self.code}" if self.code < 0 else f"exit code {self.code}"
+        return " | ".join(lines[-3:] + ([] if lines and self.code >= 0 else [ended]))[-600:]
 
 
 LIBC = ctypes.CDLL(None)  # here, since between fork and exec nothing may be loaded
