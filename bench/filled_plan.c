@@ -4,6 +4,7 @@
 #include "common/base/pages.h"
 #include "common/base/rng.h"
 #include "common/graph/emit.h"
+#include "common/graph/narrow.h"
 #include "common/session/job_data_conf.h"
 
 #include <math.h>
@@ -227,8 +228,15 @@ wf_status filled_plan_of_model(const filled_model *m, const wf_device *device, w
     return bind_outputs(out, err);
 }
 
-/* A constant of n x n whose products with itself neither grow nor vanish. */
-static wf_value *square(wf_emit *e, const char *name, int64_t n)
+/* What a compute type keeps between the operations of a compiled graph. */
+static wf_dtype kept_of(wf_compute compute)
+{
+    return compute == WF_COMPUTE_BF16 ? WF_BF16 : compute == WF_COMPUTE_F16 ? WF_F16 : WF_F32;
+}
+
+/* A matrix of n x n whose products with itself neither grow nor vanish: a constant times `one`,
+ * since what follows from constants alone would be computed when the plan is made. */
+static wf_value *square(wf_emit *e, const char *name, int64_t n, wf_value *one)
 {
     wf_tensor *t = NULL;
 
@@ -237,10 +245,24 @@ static wf_value *square(wf_emit *e, const char *name, int64_t n)
     for (int64_t i = 0; i < n * n; i++)
         wf_f32_mut(t)[i] = (float)((wf_rng_f64((wf_rng_key){1, STREAM}, (uint64_t)i) - 0.5) *
                                    sqrt(12.0 / (double)n));
-    return wf_emit_constant(e, name, &t);
+    return wf_emit_mul(e, wf_emit_constant(e, name, &t), one);
 }
 
-static wf_status make_products(wf_graph *g, int64_t n, wf_err *err)
+/* Has all nodes keep their results, but for the last one. */
+static wf_status keep(wf_graph *g, wf_dtype kept, wf_err *err)
+{
+    if (kept == WF_F32)
+        return WF_OK;
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        wf_node *n = g->nodes[i];
+
+        WF_TRY(wf_node_set_string(g, n, WF_NARROW, wf_dtype_name(kept), err));
+        WF_TRY(wf_node_set_int(g, n, WF_NARROW_OUT, n->out[0] != g->outputs[0], err));
+    }
+    return wf_infer(g, err);
+}
+
+static wf_status make_products(wf_graph *g, int64_t n, wf_dtype kept, wf_err *err)
 {
     wf_value *one, *a, *x;
     wf_emit e;
@@ -249,14 +271,14 @@ static wf_status make_products(wf_graph *g, int64_t n, wf_err *err)
     wf_value_set_type(one, WF_F32, 1, (int64_t[]){1});
     WF_TRY(wf_graph_add_input(g, one, err));
     e = wf_emit_begin(g, "products", err);
-    a = square(&e, "a", n);
-    /* What follows from constants alone would be computed when the plan is made. */
-    x = wf_emit_mul(&e, square(&e, "x", n), one);
+    a = square(&e, "a", n, one);
+    x = square(&e, "x", n, one);
     for (int i = 0; i < FILLED_PRODUCTS; i++)
         x = wf_emit_matmul(&e, a, x);
     x = wf_emit_reduce_sum(&e, x, 0, NULL, false);
     WF_TRY(wf_emit_end(&e));
-    return wf_graph_add_output(g, x, err);
+    WF_TRY(wf_graph_add_output(g, x, err));
+    return keep(g, kept, err);
 }
 
 wf_status filled_plan_of_products(int64_t n, wf_compute compute, const wf_device *device,
@@ -269,7 +291,7 @@ wf_status filled_plan_of_products(int64_t n, wf_compute compute, const wf_device
 
     *out = (filled_plan){.device = device};
     if (rc == WF_OK)
-        rc = make_products(g, n, err);
+        rc = make_products(g, n, kept_of(compute), err);
     if (rc == WF_OK)
         rc = wf_plan_new(g, &o, &out->plan, err);
     if (rc == WF_OK) {

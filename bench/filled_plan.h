@@ -57,9 +57,9 @@ typedef struct filled_plan {
 /* The caller closes *out in either case. */
 WF_MUST_USE wf_status filled_plan_of_model(const filled_model *m, const wf_device *device,
                                            wf_pool *pool, filled_plan *out, wf_err *err);
-/* FILLED_PRODUCTS matrix products of n x n in f32, each of a constant with the result before it.
- * Constants are on the device before a run begins: a run copies two single numbers. The caller
- * closes *out in either case. */
+/* FILLED_PRODUCTS matrix products of n x n, each of one matrix with the result before it, both kept
+ * in the type of `compute` where that is narrow. Constants are on the device before a run begins: a
+ * run copies two single numbers. The caller closes *out in either case. */
 WF_MUST_USE wf_status filled_plan_of_products(int64_t n, wf_compute compute,
                                               const wf_device *device, wf_pool *pool,
                                               filled_plan *out, wf_err *err);

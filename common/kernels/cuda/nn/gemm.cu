@@ -55,7 +55,7 @@ wf_status prepare_as(wf_prep *prep, wf_cuda_gemm g, const wf_tensor *const in[],
     prep->state = s;
     prep->release = release;
     read[WF_FACTOR_ROW] = s->is_row ? c : nullptr;
-    wf_factors_of(prep, read, out, &g, &s->factors);
+    wf_factors_of(prep, read, out, true, &g, &s->factors);
     prep->widens = (s->spreads || g.k == 0) && wf_narrow_of(prep->node, in, &out) != WF_NONE;
     if (prep->widens || !g.m || !g.n || !g.k)
         return WF_OK;

@@ -85,7 +85,7 @@ wf_status sum_rows(const void *arg, const wf_run *run, const void *x, void *sums
     return sum_as<wf_narrow>(s, run, wf_narrow_from{x, s->summed}, sums, room, err);
 }
 
-/* Which rows are summed. A factor that is rounded for the product is summed as it was before, and
+/* Which rows are summed. A factor that is copied for the product is summed as it was before, and
  * sums are not rounded as the product may be: then the product gives none. */
 void plan_sums(const wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
                plan *s, wf_cuda_gemm *g)
@@ -99,7 +99,7 @@ void plan_sums(const wf_prep *prep, const wf_tensor *const in[], const wf_tensor
     s->summed = of->dtype;
     s->sums = of_b ? WF_CUDA_SUMS_OF_B : WF_CUDA_SUMS_OF_A;
     s->sums_apart =
-        s->factors.rounded[of_b ? WF_FACTOR_B : WF_FACTOR_A] || out[1]->dtype != out[0]->dtype;
+        s->factors.copied[of_b ? WF_FACTOR_B : WF_FACTOR_A] || out[1]->dtype != out[0]->dtype;
     if (s->sums_apart)
         return;
     g->sums = s->sums;
@@ -128,7 +128,7 @@ wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *c
     g.strides[2] = s->sizes[2];
     if (g.batch > INT32_MAX)
         return wf_fail(err, WF_UNSUPPORTED, NULL, "it has more than 2^31 - 1 products");
-    wf_factors_of(prep, read, out[0], &g, &s->factors);
+    wf_factors_of(prep, read, out[0], s->batch.elems == 1, &g, &s->factors);
     s->bytes[0] = s->bytes[1] = wf_dtype_size(g.factors == WF_NONE ? g.dtype : g.factors);
     s->bytes[2] = wf_dtype_size(out[0]->dtype);
     g.aligned = alignment(s);
