@@ -50,7 +50,9 @@ typedef struct filled_plan {
     wf_plan *plan;
     const wf_device *device;
     void **results; /* [outputs of the plan] of the host: what filled_plan_fetch brought last */
+    const void **inputs;                  /* borrowed: what was bound, or copied to the device */
     void **inputs_there, **results_there; /* of those that lie on the device */
+    void **moved;                         /* see filled_plan_move; NULL: not called */
     size_t bytes_in, bytes_out;           /* of those that do not */
 } filled_plan;
 
@@ -67,6 +69,10 @@ void filled_plan_close(filled_plan *p);
 
 /* Runs once, as the step `number`. */
 WF_MUST_USE wf_status filled_plan_run(filled_plan *p, uint64_t number, wf_err *err);
+/* Moves all float32 inputs of a plan for the cpu, weights too, up and down in turns by 2^-18 of
+ * theirs, which is about what the order of some thousand additions does: how far a run's results
+ * differ then says how much of them is rounding. Behind a MaxPool or a Relu that is a lot. */
+WF_MUST_USE wf_status filled_plan_move(filled_plan *p, wf_err *err);
 /* Brings to the host what the last run left on the device, for the two below. */
 WF_MUST_USE wf_status filled_plan_fetch(filled_plan *p, wf_err *err);
 /* Over all outputs' bytes: XXH3-64. */

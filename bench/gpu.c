@@ -12,8 +12,10 @@
  * Prints a JSON object: the time of a step as the median, least and most of five windows; what the
  * plan takes; the operations that it leaves to the host; the bytes that a step copies between host
  * and device; and a digest of the first step's results, which a further run of that step has to
- * give too (`same_bits`). --check adds the largest difference from the cpu's plan, --profile N what
- * the steps take, each run N times by itself: the sums of operations, and the slowest steps.
+ * give too (`same_bits`). --check adds the largest difference from the cpu's plan, and what the
+ * cpu's own results differ by if its inputs are moved as rounding does (filled_plan_move);
+ * --profile N what the steps take, each run N times by itself: the sums of operations, and the
+ * slowest steps.
  */
 #include "bench/filled_plan.h"
 #include "common/base/clock.h"
@@ -48,6 +50,7 @@ typedef struct figures {
     uint64_t digest;
     bool same_bits;
     filled_difference difference;
+    double rounding;     /* the difference between two runs of the cpu, of one with moved inputs */
     wf_step_time *steps; /* [wf_plan_n_steps]: slowest first; NULL: not measured */
 } figures;
 
@@ -90,19 +93,33 @@ static wf_status measure(filled_plan *p, double seconds, figures *f, wf_err *err
     return WF_OK;
 }
 
+static wf_status run_and_fetch(filled_plan *p, wf_err *err)
+{
+    WF_TRY(filled_plan_run(p, 0, err));
+    return filled_plan_fetch(p, err);
+}
+
 /* The plan holds what step 0 gave. */
 static wf_status check(const filled_model *m, wf_pool *pool, const filled_plan *p, figures *f,
                        wf_err *err)
 {
-    filled_plan of_cpu;
+    filled_plan of_cpu, moved;
     wf_status rc = filled_plan_of_model(m, &wf_cpu, pool, &of_cpu, err);
 
     if (rc == WF_OK)
-        rc = filled_plan_run(&of_cpu, 0, err);
-    if (rc == WF_OK)
-        rc = filled_plan_fetch(&of_cpu, err);
+        rc = run_and_fetch(&of_cpu, err);
     if (rc == WF_OK)
         f->difference = filled_plan_compare(p, &of_cpu);
+    moved = (filled_plan){.plan = NULL};
+    if (rc == WF_OK)
+        rc = filled_plan_of_model(m, &wf_cpu, pool, &moved, err);
+    if (rc == WF_OK)
+        rc = filled_plan_move(&moved, err);
+    if (rc == WF_OK)
+        rc = run_and_fetch(&moved, err);
+    if (rc == WF_OK)
+        f->rounding = filled_plan_compare(&moved, &of_cpu).largest;
+    filled_plan_close(&moved);
     filled_plan_close(&of_cpu);
     return rc;
 }
@@ -224,8 +241,8 @@ static json_t *result_of(const options *o, const wf_device *d, const filled_plan
     /* JSON has no infinity: what differs by it, as when one result is NaN, differs by 1e300. */
     if (o->check)
         add(j, "check",
-            json_pack("{s:f, s:s}", "largest", fmin(f->difference.largest, 1e300), "output",
-                      f->difference.output));
+            json_pack("{s:f, s:s, s:f}", "largest", fmin(f->difference.largest, 1e300), "output",
+                      f->difference.output, "rounding", fmin(f->rounding, 1e300)));
     add(j, "plan", memory_of(p));
     if (f->steps)
         add(j, "profile", profile_of(p, f->steps));
