@@ -161,7 +161,11 @@ static wf_status bind_input(filled_plan *p, uint32_t i, const void *data, wf_err
     p->inputs[i] = data;
     if (port->device->is_host) {
         p->bytes_in += port->bytes;
-        wf_plan_bind_input(p->plan, i, data);
+        p->pinned[i] = wf_buf_new_pinned(p->device, port->bytes);
+        if (!p->pinned[i])
+            return wf_fail_nomem(err, port->bytes);
+        memcpy(p->pinned[i]->data, data, port->bytes);
+        wf_plan_bind_input(p->plan, i, p->pinned[i]->data);
         return WF_OK;
     }
     WF_TRY(take_there(p, port, &p->inputs_there[i], err));
@@ -180,7 +184,8 @@ static wf_status bind_inputs(const filled_model *m, filled_plan *p, wf_err *err)
 
     p->inputs_there = calloc(wf_plan_n_inputs(p->plan) + (size_t)1, sizeof *p->inputs_there);
     p->inputs = calloc(wf_plan_n_inputs(p->plan) + (size_t)1, sizeof *p->inputs);
-    if (!p->inputs_there || !p->inputs)
+    p->pinned = calloc(wf_plan_n_inputs(p->plan) + (size_t)1, sizeof *p->pinned);
+    if (!p->inputs_there || !p->inputs || !p->pinned)
         return wf_fail_nomem(err, wf_plan_n_inputs(p->plan) * sizeof *p->inputs_there);
     for (size_t i = 0; i < g->n_inputs; i++) {
         int64_t at = wf_plan_find_input(p->plan, g->inputs[i]->name);
@@ -317,7 +322,10 @@ void filled_plan_close(filled_plan *p)
         wf_device_free(p->device, p->inputs_there[i]);
     for (uint32_t i = 0; p->moved && i < wf_plan_n_inputs(p->plan); i++)
         free(p->moved[i]);
+    for (uint32_t i = 0; p->pinned && i < wf_plan_n_inputs(p->plan); i++)
+        wf_buf_unref(&p->pinned[i]);
     free(p->moved);
+    free(p->pinned);
     free(p->inputs);
     free(p->results);
     free(p->results_there);

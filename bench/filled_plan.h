@@ -52,6 +52,7 @@ typedef struct filled_plan {
     void **results; /* [outputs of the plan] of the host: what filled_plan_fetch brought last */
     const void **inputs;                  /* borrowed: what was bound, or copied to the device */
     void **inputs_there, **results_there; /* of those that lie on the device */
+    wf_buf **pinned;                      /* inputs of the host's, as batches of a job lie */
     void **moved;                         /* see filled_plan_move; NULL: not called */
     size_t bytes_in, bytes_out;           /* of those that do not */
 } filled_plan;
