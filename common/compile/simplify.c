@@ -5,10 +5,15 @@
 
 wf_status wf_pass_simplify(wf_unit *u, wf_err *err)
 {
-    const wf_rewrite_rule *const lists[] = {wf_rules_identities, wf_rules_shapes,
-                                            wf_rules_slices,     wf_rules_casts,
-                                            wf_rules_transposes, wf_rules_elementwise_transposes,
-                                            wf_rules_powers,     NULL};
+    const wf_rewrite_rule *const lists[] = {wf_rules_identities,
+                                            wf_rules_shapes,
+                                            wf_rules_slices,
+                                            wf_rules_casts,
+                                            wf_rules_attention_forms,
+                                            wf_rules_transposes,
+                                            wf_rules_elementwise_transposes,
+                                            wf_rules_powers,
+                                            NULL};
 
     return wf_rules_apply(u, lists, true, err);
 }

@@ -17,8 +17,8 @@ static wf_err err;
 enum { NARROW = 2 };
 static const wf_compute narrow[NARROW] = {WF_COMPUTE_BF16, WF_COMPUTE_F16};
 
-/* What stands at the scores: a mask that is given, or a constant one. */
-typedef enum kind { NO_MASK, SUMS, HIDDEN, CAUSAL_BOOL, CAUSAL_SUMS, NEARLY_CAUSAL } kind;
+/* What stands at the scores: a mask that is given, constant ones, or what the attribute says. */
+typedef enum kind { NO_MASK, SUMS, HIDDEN, LATER_BOOL, LATER_SUMS, CAUSAL } kind;
 
 typedef struct layer {
     int64_t heads, t, s, d, e;
@@ -38,23 +38,19 @@ static float *numbers(int64_t n, uint32_t salt)
     return out;
 }
 
-static bool hides(const layer *l, int64_t i, int64_t j)
-{
-    return j > i || (l->mask == NEARLY_CAUSAL && i == l->t - 1 && j == 0);
-}
-
+/* The columns above the diagonal are hidden. */
 static wf_value *constant_mask(wf_emit *e, const layer *l)
 {
-    const bool sums = l->mask == CAUSAL_SUMS;
+    const bool sums = l->mask == LATER_SUMS;
     wf_tensor *t = NULL;
 
     assert_ok(wf_tensor_new(sums ? WF_F32 : WF_BOOL, 2, (int64_t[]){l->t, l->s}, &t, &err), err);
     for (int64_t i = 0; i < l->t; i++)
         for (int64_t j = 0; j < l->s; j++)
             if (sums)
-                ((float *)t->data)[i * l->s + j] = hides(l, i, j) ? -INFINITY : 0;
+                ((float *)t->data)[i * l->s + j] = j > i ? -INFINITY : 0;
             else
-                ((uint8_t *)t->data)[i * l->s + j] = hides(l, i, j);
+                ((uint8_t *)t->data)[i * l->s + j] = j > i;
     return wf_emit_constant(e, "mask", &t);
 }
 
@@ -62,7 +58,7 @@ static wf_value *mask_of(wf_graph *g, wf_emit *e, const layer *l)
 {
     wf_value *v;
 
-    if (l->mask == NO_MASK)
+    if (l->mask == NO_MASK || l->mask == CAUSAL)
         return NULL;
     if (l->mask != SUMS && l->mask != HIDDEN)
         return constant_mask(e, l);
@@ -73,7 +69,8 @@ static wf_value *mask_of(wf_graph *g, wf_emit *e, const layer *l)
 static wf_graph *graph_of(const layer *l)
 {
     const wf_attr attrs[] = {wf_attr_float("scale", 0.3f), wf_attr_float("fill", -1e30f),
-                             wf_attr_int("transK", l->trans_k)};
+                             wf_attr_int("transK", l->trans_k),
+                             wf_attr_int("causal", l->mask == CAUSAL)};
     wf_graph *g = new_graph();
     wf_emit e = wf_emit_begin(g, "a", &err);
     wf_value *in[MOST_IN], *mask, *made[3];
@@ -89,8 +86,8 @@ static wf_graph *graph_of(const layer *l)
     mask = mask_of(g, &e, l);
     if (mask)
         in[n++] = mask;
-    wf_emit_node(&e, l->is_grad ? "DotAttentionGrad" : "DotAttention", n, in, 3, attrs,
-                 l->is_grad ? 3 : 1, made);
+    wf_emit_node(&e, l->is_grad ? "DotAttentionGrad" : "DotAttention", n, in, WF_COUNT(attrs),
+                 attrs, l->is_grad ? 3 : 1, made);
     assert_ok(wf_emit_end(&e), err);
     for (uint32_t i = 0; i < (l->is_grad ? 3 : 1); i++)
         assert_ok(wf_graph_add_output(g, made[i], &err), err);
@@ -201,7 +198,7 @@ static void every_mask_goes_through_it(void **state)
                    .s = 5 + (int64_t)(seed % 2) * 2,
                    .d = 16,
                    .e = 8,
-                   .mask = (kind)(seed % (NEARLY_CAUSAL + 1)),
+                   .mask = (kind)(seed % (CAUSAL + 1)),
                    .mask_heads = 1,
                    .trans_k = seed / 2 % 2 == 1,
                    .is_grad = seed / 4 % 2 == 1};
@@ -252,16 +249,15 @@ static size_t asked_for(const layer *l, wf_compute compute_in)
     return cuda_host_count().dnn_asked - before;
 }
 
-/* Constant masks that let each row see those before it are one case, without a mask in memory. */
-static void a_causal_mask_is_recognised(void **state)
+/* Causal attention, that under a mask, and that without are three. */
+static void a_case_is_asked_for_once(void **state)
 {
-    layer l = {.heads = 101, .t = 6, .s = 6, .d = 8, .e = 8, .mask = CAUSAL_BOOL};
+    layer l = {.heads = 101, .t = 6, .s = 6, .d = 8, .e = 8, .mask = CAUSAL};
 
     (void)state;
     assert_true(asked_for(&l, WF_COMPUTE_BF16) > 0);
-    l.mask = CAUSAL_SUMS;
     assert_int_equal(asked_for(&l, WF_COMPUTE_BF16), 0);
-    l.mask = NEARLY_CAUSAL;
+    l.mask = LATER_SUMS;
     assert_true(asked_for(&l, WF_COMPUTE_BF16) > 0);
     l.mask = SUMS;
     l.mask_heads = 1;
@@ -295,7 +291,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_mask_goes_through_it),
         cmocka_unit_test(the_rest_is_computed_as_before),
-        cmocka_unit_test(a_causal_mask_is_recognised),
+        cmocka_unit_test(a_case_is_asked_for_once),
         cmocka_unit_test(many_heads_are_computed_in_turns),
     };
 

@@ -39,8 +39,10 @@ def turned(x):
     return np.swapaxes(x, -1, -2)
 
 
-def probabilities(q, k, mask, fill, scale, trans):
+def probabilities(q, k, mask, fill, scale, trans, is_causal):
     scores = (1 if scale is None else scale) * (q @ (k if trans else turned(k)))
+    if is_causal:
+        scores = np.where(np.arange(scores.shape[-1]) > np.arange(scores.shape[-2])[:, None], -np.inf, scores)
     if mask is not None and mask.dtype == bool:
         scores = np.where(mask, -np.inf if fill is None else fill, scores)
     elif mask is not None:
@@ -50,13 +52,13 @@ def probabilities(q, k, mask, fill, scale, trans):
 
 
 class DotAttention(Fused):
-    def _run(self, q, k, v, mask=None, fill=None, scale=None, transK=None):
-        return ((probabilities(q, k, mask, fill, scale, transK) @ v).astype(q.dtype),)
+    def _run(self, q, k, v, mask=None, causal=None, fill=None, scale=None, transK=None):
+        return ((probabilities(q, k, mask, fill, scale, transK, causal) @ v).astype(q.dtype),)
 
 
 class DotAttentionGrad(Fused):
-    def _run(self, dy, q, k, v, mask=None, fill=None, scale=None, transK=None):
-        p = probabilities(q, k, mask, fill, scale, transK)
+    def _run(self, dy, q, k, v, mask=None, causal=None, fill=None, scale=None, transK=None):
+        p = probabilities(q, k, mask, fill, scale, transK, causal)
         dp = dy @ turned(v)
         ds = p * (dp - (p * dp).sum(axis=-1, keepdims=True)) * (1 if scale is None else scale)
         if mask is not None and mask.dtype == bool:
@@ -115,6 +117,9 @@ def cases(single):
                              n_out=3)
                 yield single("DotAttentionGrad", dy, q, k, v, *mask, domain=DOMAIN, scale=0.25,
                              n_out=3)
+            yield single("DotAttention", q, k, v, domain=DOMAIN, causal=1, scale=0.5)
+            yield single("DotAttentionGrad", dy, q, turned_k, v, domain=DOMAIN, causal=1, transK=1, n_out=3)
+            yield single("DotAttentionGrad", dy, q, k, v, domain=DOMAIN, causal=1, scale=0.25, n_out=3)
             everything = np.ones((t, 1), bool)
             yield single("DotAttention", q, k, v, everything, domain=DOMAIN, fill=-1e9)
             yield single("DotAttentionGrad", dy, q, k, v, everything, domain=DOMAIN, fill=-1e9, n_out=3)
@@ -141,5 +146,6 @@ def gradients(case, node):
                node("DotAttention", "w0 w1 w2", domain=DOMAIN, transK=1))
     yield case("DotAttention masked", [q, k, v], node("DotAttention", "w0 w1 w2 m", domain=DOMAIN),
                consts=mask)
+    yield case("DotAttention causal", [q, k, v], node("DotAttention", "w0 w1 w2", domain=DOMAIN, causal=1))
     yield case("DotAttention filled", [q, k, v],
                node("DotAttention", "w0 w1 w2 m", domain=DOMAIN, fill=-1.0), consts=mask)

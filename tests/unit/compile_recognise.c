@@ -138,8 +138,8 @@ enum { T = 70, D = 4 };
 
 /* How attention is written out over [batch, 3, T, D]. */
 typedef struct attention_form {
-    enum { NO_MASK, CAUSAL, CAUSAL_FALSE, ADDED, PADDED, FED, SHAPED } mask;
-    bool divides, takes_transposed, trains_mask, casts_like;
+    enum { NO_MASK, CAUSAL, CAUSAL_FALSE, CAUSAL_ADDED, ADDED, PADDED, FED, SHAPED } mask;
+    bool divides, takes_transposed, scales_factors, trains_mask, casts_like, small_fill;
     const char *fetched;
     int64_t axis;
 } attention_form;
@@ -152,8 +152,9 @@ static void put_number(wf_tensor *t, int64_t i, double x)
         ((double *)t->data)[i] = x;
 }
 
-/* [T, T]: true (or -inf) above the diagonal; upside down for `negated`. */
-static wf_value *causal(lab *l, wf_dtype dtype, bool negated)
+/* [T, T]: true (or -inf) above the diagonal, and `below` times a few numbers elsewhere; upside down
+ * for `negated`. */
+static wf_value *causal(lab *l, wf_dtype dtype, bool negated, double below)
 {
     const int64_t dims[] = {T, T};
     wf_tensor *t = NULL;
@@ -164,7 +165,7 @@ static wf_value *causal(lab *l, wf_dtype dtype, bool negated)
             if (dtype == WF_BOOL)
                 ((uint8_t *)t->data)[i * T + k] = (k > i) != negated;
             else
-                put_number(t, i * T + k, k > i ? -INFINITY : 0.25 * (i % 3));
+                put_number(t, i * T + k, k > i ? -INFINITY : below * (i % 3));
     return wf_emit_constant(&l->e, "mask", &t);
 }
 
@@ -191,20 +192,22 @@ static wf_value *as_long_as(lab *l, wf_value *s)
 
 static wf_value *masked(lab *l, wf_value *s, wf_value *like, const attention_form *f)
 {
-    wf_value *fill = lab_scalar(l, f->mask == PADDED ? -1e9 : -INFINITY);
+    wf_value *fill = lab_scalar(l, f->small_fill ? -1e3 : f->mask == PADDED ? -1e9 : -INFINITY);
 
     if (f->casts_like) /* the dynamo exporter asks the scores for their dtype */
         fill = wf_emit_binary(&l->e, "CastLike", fill, s);
 
     switch (f->mask) {
     case CAUSAL:
-        return wf_emit_where(&l->e, causal(l, WF_BOOL, false), fill, s);
+        return wf_emit_where(&l->e, causal(l, WF_BOOL, false, 0), fill, s);
     case CAUSAL_FALSE:
-        return wf_emit_where(&l->e, causal(l, WF_BOOL, true), s, fill);
+        return wf_emit_where(&l->e, causal(l, WF_BOOL, true, 0), s, fill);
     case PADDED:
         return wf_emit_where(&l->e, padding(l), fill, s);
     case ADDED:
-        return wf_emit_add(&l->e, s, causal(l, lab_dtype, false));
+        return wf_emit_add(&l->e, s, causal(l, lab_dtype, false, 0.25));
+    case CAUSAL_ADDED:
+        return wf_emit_add(&l->e, s, causal(l, lab_dtype, false, 0));
     case FED: /* of what is fed, through arithmetic, as BERT's exporters have it */
         return wf_emit_add(
             &l->e, s,
@@ -231,7 +234,11 @@ static wf_value *written_out_attention(lab *l, const attention_form *f)
 
     k = wf_emit_transpose(e, k, (const int64_t[]){0, 1, 3, 2});
     if (f->takes_transposed)
-        k = wf_emit_scale(e, k, 0.5);
+        k = wf_emit_unary(e, "Neg", k);
+    if (f->scales_factors) {
+        q = wf_emit_scale(e, q, 0.25);
+        k = wf_emit_scale(e, k, 3);
+    }
     s = wf_emit_matmul(e, q, k);
     s = f->divides ? wf_emit_div(e, s, lab_scalar(l, 2.0)) : wf_emit_scale(e, s, 0.5);
     s = wf_emit_op(e, "Softmax", 1, (wf_value *[]){masked(l, s, k, f)}, 1, &axis);
@@ -245,7 +252,7 @@ static void attention_is_recognised(void **state)
     static const attention_form forms[] = {
         {NO_MASK}, {CAUSAL, .divides = true},          {CAUSAL_FALSE}, {ADDED},
         {PADDED},  {CAUSAL, .takes_transposed = true}, {FED},          {CAUSAL, .casts_like = true},
-        {SHAPED}};
+        {SHAPED},  {NO_MASK, .scales_factors = true}};
 
     (void)state;
     for (size_t i = 0; i < WF_COUNT(forms); i++) {
@@ -257,6 +264,59 @@ static void attention_is_recognised(void **state)
         assert_int_equal(count_op(c->graph, "DotAttention"), 1);
         assert_int_equal(count_op(c->graph, "DotAttentionGrad"), 1);
         assert_int_equal(count_op(c->graph, "Softmax"), 0);
+        wf_compiled_free(&c);
+    }
+}
+
+static const wf_node *node_of(const wf_compiled *c, const char *op)
+{
+    for (size_t i = 0; i < c->graph->n_nodes; i++)
+        if (strcmp(c->graph->nodes[i]->op->name, op) == 0)
+            return c->graph->nodes[i];
+    fail_msg("there is no %s", op);
+    return NULL;
+}
+
+/* Of the scores, of queries and of keys: nothing else multiplies any of them. */
+static void every_scale_is_the_scale_of_the_scores(void **state)
+{
+    const attention_form form = {NO_MASK, .scales_factors = true};
+    wf_compiled *c;
+    lab l;
+
+    (void)state;
+    lab_open(&l, 4, (const int64_t[]){-1, 3, T, D});
+    c = lab_close_grad(&l, written_out_attention(&l, &form));
+    assert_float_equal(wf_node_float(node_of(c, "DotAttention"), "scale", 1), 0.5 * 0.25 * 3, 1e-7);
+    assert_float_equal(wf_node_float(node_of(c, "DotAttentionGrad"), "scale", 1), 0.5 * 0.25 * 3,
+                       1e-7);
+    assert_int_equal(wf_node_int(node_of(c, "DotAttention"), "transK", 0), 0);
+    wf_compiled_free(&c);
+}
+
+static void a_constant_causal_mask_is_an_attribute(void **state)
+{
+    static const struct {
+        attention_form form;
+        bool causal;
+    } cases[] = {{{CAUSAL}, true}, {{CAUSAL_FALSE}, true}, {{CAUSAL_ADDED}, true},
+                 {{ADDED}, false}, {{PADDED}, false},      {{CAUSAL, .small_fill = true}, false},
+                 {{FED}, false}};
+
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(cases); i++) {
+        const wf_node *n, *grad;
+        wf_compiled *c;
+        lab l;
+
+        lab_open(&l, 4, (const int64_t[]){-1, 3, T, D});
+        c = lab_close_grad(&l, written_out_attention(&l, &cases[i].form));
+        n = node_of(c, "DotAttention");
+        grad = node_of(c, "DotAttentionGrad");
+        assert_int_equal(wf_node_int(n, "causal", 0), cases[i].causal);
+        assert_int_equal(wf_node_has_in(n, 3), !cases[i].causal);
+        assert_int_equal(wf_node_int(grad, "causal", 0), cases[i].causal);
+        assert_int_equal(wf_node_has_in(grad, 4), !cases[i].causal);
         wf_compiled_free(&c);
     }
 }
@@ -316,6 +376,8 @@ int main(void)
         cmocka_unit_test(what_is_no_gelu_stays),
         cmocka_unit_test(keys_of_a_transpose_of_their_own_are_transposed_by_rows),
         cmocka_unit_test(attention_is_recognised),
+        cmocka_unit_test(every_scale_is_the_scale_of_the_scores),
+        cmocka_unit_test(a_constant_causal_mask_is_an_attribute),
         cmocka_unit_test(what_is_no_attention_stays),
     };
 

@@ -3,8 +3,9 @@
  *
  *     MatMul(Softmax(masked(scale * MatMul(q, k^T))), v)
  *
- * where the scale is a Mul or Div by a number, and the mask a Where that fills in a number, or an
- * Add of what no variable reaches. Dropout of the probabilities in training stands in the way.
+ * where the scale is a Mul or Div by a number, of the scores or of a factor of theirs, and the mask
+ * a Where that fills in a number, or an Add of what no variable reaches. Dropout of the
+ * probabilities in training stands in the way.
  */
 #include "common/compile/rules/rules.h"
 #include <math.h>
@@ -65,18 +66,32 @@ static wf_value *unscaled(const wf_rewrite *r, wf_value *scores, form *f)
     const wf_node *mul = wf_rewrite_maker(scores, "Mul"), *div = wf_rewrite_maker(scores, "Div");
     double number;
 
-    f->scale = 1.0;
     for (uint32_t i = 0; mul && i < 2; i++)
         if (wf_rewrite_uniform(mul->in[i], &number) && wf_rewrite_sole(r, mul->in[1 - i])) {
-            f->scale = number;
+            f->scale *= number;
             return mul->in[1 - i];
         }
     if (div && wf_rewrite_uniform(div->in[1], &number) && number != 0.0 &&
         wf_rewrite_sole(r, div->in[0])) {
-        f->scale = 1.0 / number;
+        f->scale /= number;
         return div->in[0];
     }
     return scores;
+}
+
+/* The same of a factor of the scores, which only a product reads: Keras multiplies the queries, and
+ * PyTorch's exporters queries and keys by the root. */
+static wf_value *unscaled_factor(const wf_rewrite *r, wf_value *x, form *f)
+{
+    const wf_node *mul = wf_rewrite_maker(x, "Mul");
+    double number;
+
+    for (uint32_t i = 0; mul && wf_rewrite_sole(r, x) && i < 2; i++)
+        if (wf_rewrite_uniform(mul->in[i], &number) && wf_same_shape(mul->in[1 - i], x)) {
+            f->scale *= number;
+            return mul->in[1 - i];
+        }
+    return x;
 }
 
 /* k out of k^T: without a Transpose of the last two axes it is taken as it lies. */
@@ -151,7 +166,7 @@ static bool find(const wf_rewrite *r, form *f)
     const wf_node *softmax = wf_rewrite_made_by(r->n, 0, "Softmax"), *product;
     wf_value *scores, *masked;
 
-    *f = (form){.v = r->n->in[1]};
+    *f = (form){.v = r->n->in[1], .scale = 1.0};
     if (!is_softmax_of_last(softmax) || !wf_rewrite_sole(r, softmax->out[0]) ||
         !wf_rewrite_sole(r, softmax->in[0]))
         return false;
@@ -162,8 +177,8 @@ static bool find(const wf_rewrite *r, form *f)
     product = wf_rewrite_maker(scores, "MatMul");
     if (!product || !wf_rewrite_sole(r, scores))
         return false;
-    f->q = product->in[0];
-    find_k(f, product->in[1]);
+    f->q = unscaled_factor(r, product->in[0], f);
+    find_k(f, unscaled_factor(r, product->in[1], f));
     return fits(f, scores) && wf_same_shape(scores, softmax->in[0]);
 }
 

@@ -17,6 +17,7 @@ wf_status wf_attention_of(const wf_node *n, const wf_tensor *const in[], wf_atte
                         .d = wf_dim(q, -1),
                         .e = wf_dim(v, -1),
                         .trans_k = wf_node_int(n, "transK", 0) != 0,
+                        .causal = wf_node_int(n, "causal", 0) != 0,
                         .scale = (double)wf_node_float(n, "scale", 1),
                         .fill = (double)wf_node_float(n, "fill", -INFINITY)};
     for (uint32_t i = 0; i + 2 < q->rank; i++)

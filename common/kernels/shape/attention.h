@@ -8,6 +8,7 @@
 typedef struct wf_attention {
     int64_t heads, t, s, d, e; /* q [heads, t, d], k [heads, s, d], v [heads, s, e] */
     bool trans_k;              /* k is [heads, d, s] */
+    bool causal;               /* row i has columns 0 to i alone, and there is no mask */
     double scale, fill;        /* of scores; where a bool mask is true */
 } wf_attention;
 

@@ -33,6 +33,8 @@ static wf_status check_mask(const wf_node *n, uint32_t at, const wf_value *q, wf
 {
     const wf_value *mask = wf_node_has_in(n, at) ? n->in[at] : NULL;
 
+    if (mask && wf_node_int(n, "causal", 0))
+        return wf_fail(err, WF_INVALID, NULL, "causal attention has no mask beside");
     if (!mask || (mask->rank <= q->rank && (mask->dtype == WF_BOOL || mask->dtype == q->dtype)))
         return WF_OK;
     return wf_fail(err, WF_SHAPE, NULL, "the mask must be bool, or a sum of q's dtype and rank");
@@ -75,18 +77,19 @@ static wf_status infer_grad(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-static const wf_attr_row attrs[] = {{"fill", WF_ATTR_FLOAT, false},
+static const wf_attr_row attrs[] = {{"causal", WF_ATTR_INT, false},
+                                    {"fill", WF_ATTR_FLOAT, false},
                                     {"scale", WF_ATTR_FLOAT, false},
                                     {"transK", WF_ATTR_INT, false},
                                     {0}};
 
 const wf_op wf_op_dot_attention = WF_FOLDABLE(
     WF_DOMAIN_WEFT, "DotAttention", 1, 3, 4, infer,
-    .means = "(q, k, v, (mask)) -> y; attrs scale = 1, fill = -inf, transK = 0; "
+    .means = "(q, k, v, (mask)) -> y; attrs scale = 1, fill = -inf, transK = 0, causal = 0; "
              "softmax(scale q k^T, masked) v over the last two axes, q [..., t, d], k "
              "[..., s, d], or [..., d, s] with transK, v [..., s, e]; the mask "
              "broadcasts to [..., t, s]: true where the score is fill, or numbers that "
-             "are added",
+             "are added; causal: there is none, and row i has columns 0 to i alone",
     .no_grad_in = 1u << 3, .attrs = attrs, WF_GRAD_NODE("DotAttentionGrad", "d0 x0 x1 x2 x3"));
 
 const wf_op wf_op_dot_attention_grad = WF_OPERATION(

@@ -4,7 +4,8 @@
  * Heads are dealt to the threads; all that is summed over rows belongs to one head, so that no
  * result depends on how many threads there are.
  *
- * A mask that is known while planning and leaves whole blocks out (a causal one) saves their work.
+ * Causal attention, and a mask that is known while planning and leaves whole blocks out, save the
+ * work of these.
  */
 #include "common/base/size.h"
 #include "common/graph/graph.h"
@@ -215,14 +216,23 @@ static void put(const void *made, int64_t n, const wf_tensor *t, int64_t i)
     wf_narrow(t->data, wf_is_bf16(t), i, n, made);
 }
 
+/* The columns that some row of a block reads. */
+static int64_t columns_of(const plan *p, int64_t row, int64_t rows)
+{
+    if (p->a.causal)
+        return WF_MIN(p->a.s, row + rows);
+    return p->until ? p->until[row / ROWS] : p->a.s;
+}
+
 static block block_at(const job *j, int64_t head, int64_t row, void *scores)
 {
     const plan *p = j->p;
+    const int64_t rows = WF_MIN(p->a.t - row, (int64_t)ROWS);
 
     return (block){.head = head,
                    .row = row,
-                   .rows = WF_MIN(p->a.t - row, (int64_t)ROWS),
-                   .columns = p->until ? p->until[row / ROWS] : p->a.s,
+                   .rows = rows,
+                   .columns = columns_of(p, row, rows),
                    .q = factors_at(j->in[0], (head * p->a.t + row) * p->a.d),
                    .k = factors_at(j->in[1], head * p->a.s * p->a.d),
                    .v = factors_at(j->in[2], head * p->a.s * p->a.e),

@@ -97,6 +97,8 @@ static void probabilities(const job *j, const block *b)
         T *x = (T *)b->scores + r * b->columns;
 
         multiply(x, (T)j->p->a.scale, b->columns);
+        for (int64_t k = b->row + r + 1; j->p->a.causal && k < b->columns; k++)
+            x[k] = -(T)INFINITY;
         if (j->p->mask.n) {
             place m = mask_row(j->p, b->head, b->row + r);
 

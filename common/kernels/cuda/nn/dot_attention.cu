@@ -47,6 +47,14 @@ __global__ void fill_masked(const uint8_t *mask, wf_walk w, int64_t first, int64
             scores[i] = fill;
 }
 
+/* Hides columns past i of each row i of scores [heads, t, s]. */
+template <class T> __global__ void hide_later(int64_t t, wf_around a, T *scores)
+{
+    for (int64_t row = blockIdx.x; row < a.outer; row += gridDim.x)
+        for (int64_t i = row % t + 1 + threadIdx.x; i < a.axis; i += blockDim.x)
+            scores[row * a.axis + i] = -T(INFINITY);
+}
+
 /* ds = p (dp - sum of p dp) scale, in dp's place. */
 template <class T> __global__ void find_slopes(const T *p, T *dp, T scale, wf_around a)
 {
@@ -196,7 +204,10 @@ wf_status find_probabilities(const wf_run *run, const wf_tensor *const in[], int
 
     WF_TRY(wf_batch_go(&p->products[SCORES], run, at_head<T>(in[0], head, p->a.t * p->a.d),
                        at_head<T>(in[1], head, p->a.s * p->a.d), scores, err));
-    if (p->mask.n && p->sums)
+    if (p->a.causal)
+        WF_TRY(wf_launch(run, "mask", hide_later<T>, wf_blocks_of_rows(run, rows_of(p)), err,
+                         p->a.t, rows_of(p), scores));
+    else if (p->mask.n && p->sums)
         WF_TRY(wf_launch(run, "mask", add_mask<T>, wf_blocks(run, n), err, wf_in<T>(in[3]), p->mask,
                          head * each, n, scores));
     else if (p->mask.n)

@@ -18,52 +18,18 @@ extern "C" {
 #include "common/tensor/half.h"
 }
 
-#include <cmath>
-
 struct wf_fused_attention {
     wf_attention a;
     wf_dtype type; /* that cuDNN computes in: WF_BF16 or WF_F16 */
     int64_t some;  /* heads at a time; divides their number */
-    bool sums, causal;
-    wf_walk mask;                      /* over [t, s]; n 0: there is none, or causal says it */
+    bool sums;
+    wf_walk mask;                      /* over [t, s]; n 0: there is none */
     wf_dnn_way *forward, *grad;        /* NULL: not by cuDNN; without a gradient */
     size_t q, k, v, y, stats, mask_at; /* in the workspace */
     size_t dy, dq, dk, dv, room;
 };
 
-/* A score that is so low has no part in any sum that one at least 1e8 higher is in. */
-const float WF_HIDDEN = -1e9f;
-
 /* ---- planning ---- */
-
-/* Whether element i of a constant mask hides a score, or lets it pass as it is. */
-inline bool wf_hides(const wf_tensor *mask, double fill, int64_t i, bool *passes)
-{
-    const float added = mask->dtype == WF_BOOL ? 0 : static_cast<const float *>(mask->data)[i];
-
-    if (mask->dtype == WF_BOOL) {
-        *passes = !static_cast<const uint8_t *>(mask->data)[i];
-        return !*passes && fill <= (double)WF_HIDDEN;
-    }
-    *passes = added == 0;
-    return added <= WF_HIDDEN;
-}
-
-/* Whether a mask [t, s] is constant, and lets row i see columns 0 to i alone. */
-inline bool wf_is_causal(const wf_attention &a, const wf_tensor *mask)
-{
-    if (!mask->data || wf_elems(mask) != a.t * a.s)
-        return false;
-    for (int64_t i = 0; i < a.t; i++)
-        for (int64_t j = 0; j < a.s; j++) {
-            bool passes;
-            bool hides = wf_hides(mask, a.fill, i * a.s + j, &passes);
-
-            if (j > i ? !hides : !passes)
-                return false;
-        }
-    return true;
-}
 
 /* Whether one mask is for all heads. */
 inline bool wf_is_of_all_heads(const wf_tensor *mask)
@@ -119,7 +85,7 @@ inline wf_status wf_ask_attention(wf_prep *prep, const wf_fused_attention *f, bo
     c.s = f->a.s;
     c.d = f->a.d;
     c.e = f->a.e;
-    c.causal = f->causal;
+    c.causal = f->a.causal;
     c.adds_mask = f->mask.n > 0;
     c.scale = f->a.scale;
     asked = wf_dnn_ask_attention(&c);
@@ -187,8 +153,7 @@ inline wf_status wf_fused_new(wf_prep *prep, wf_fused_attention *f, const wf_ten
     if (f->type == WF_NONE || wf_is_narrow(mask) || f->a.heads == 0 || f->a.t == 0 || f->a.s == 0 ||
         (mask && !wf_is_of_all_heads(mask)))
         return WF_OK;
-    f->causal = mask && wf_is_causal(f->a, mask);
-    if (mask && !f->causal)
+    if (mask)
         wf_lay_shared_mask(f, mask);
     f->some = is_grad ? wf_fused_heads(f->a) : f->a.heads;
     WF_TRY(wf_ask_attention(prep, f, false, &f->forward, err));
