@@ -16,11 +16,13 @@
  * Float32 remain: variables and their gradients, results of the graph, what losses, metrics, norms
  * and softmax read, and results of products that nothing else multiplies.
  *
- * GPUs keep more: there a convolution has narrow results in any case (cuDNN makes no others of
- * narrow factors), so they stay so, and batch normalisations read and write them. What is computed
- * of narrow values alone follows, as types do in frameworks that compute in mixed precision: the
- * activations behind, sums of residuals, poolings, and the gradients of all. The graph has the
- * types of processors, and attributes where those of GPUs differ.
+ * GPUs keep more: there a convolution and attention have narrow results in any case (cuDNN makes no
+ * others of narrow factors), so they stay so, and batch normalisations read and write them. A
+ * product rounds its result as it writes it, which halves what it writes and what is read of it.
+ * What is computed of narrow values alone follows, as types do in frameworks that compute in mixed
+ * precision: the activations behind, sums of residuals, poolings, and the gradients of all. A sum
+ * of a product and a residual of float32 is float32. The graph has the types of processors, and
+ * attributes where those of GPUs differ.
  */
 #include "common/compile/pass.h"
 #include "common/graph/narrow.h"
@@ -55,7 +57,7 @@ typedef struct row {
 
 #define FACTORS(op_, rounds_, makes_)                                                              \
     {                                                                                              \
-        .op = op_, .rounds = rounds_, .makes = makes_                                              \
+        .op = op_, .rounds = rounds_, .makes = makes_, .gpu = {.makes = makes_ }                   \
     }
 #define ELEMENTWISE(op_)                                                                           \
     {                                                                                              \
@@ -65,7 +67,7 @@ typedef struct row {
 #define NORM(op_)                                                                                  \
     {.op = op_, .makes = OUTPUT(0)},                                                               \
     {                                                                                              \
-        .op = op_ "Grad", .makes = OUTPUT(0)                                                       \
+        .op = op_ "Grad", .makes = OUTPUT(0), .gpu = {.reads = INPUT(0) }                          \
     }
 #define BATCH_NORM(op_)                                                                            \
     {                                                                                              \
@@ -288,7 +290,7 @@ static void ask_maker(const wf_unit *u, groups *g, const wf_value *v)
         g->refused[group_of(g, v)] = true;
 }
 
-/* What n says to the groups of its operands, and on GPUs of a result that comes out narrow. */
+/* What n says to the groups of its operands, and on GPUs of results that come out narrow. */
 static void ask_reader(groups *g, const wf_node *n)
 {
     const row *r = row_of(n);
@@ -306,8 +308,9 @@ static void ask_reader(groups *g, const wf_node *n)
         else if (!r->moves && (n->n_in > WF_NARROW_INPUTS || !has(reads, i)))
             g->refused[at] = true;
     }
-    if (rounds && g->on_gpus && r->gpu.makes)
-        g->wanted[group_of(g, n->out[0])] = true;
+    for (uint32_t k = 0; rounds && g->on_gpus && k < n->n_out; k++)
+        if (n->out[k] && has(r->gpu.makes, k))
+            g->wanted[group_of(g, n->out[k])] = true;
 }
 
 /* Whether something else than sums reads what v holds: a square that is computed for a mean alone,

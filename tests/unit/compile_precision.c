@@ -227,14 +227,90 @@ static void gpus_keep_no_more_of_other_convolutions(void **state)
     wf_graph_free(&g);
 }
 
-static void without_convolutions_gpus_keep_the_same(void **state)
+static void gpus_keep_what_products_make(void **state)
 {
     wf_graph *g = make((options){.width = WIDTH});
     wf_compiled *c = compiled(g, WF_BF16, 64);
 
     (void)state;
-    for (size_t i = 0; i < c->graph->n_nodes; i++)
-        assert_null(wf_node_attr(c->graph->nodes[i], WF_NARROW_OUT_GPU));
+    assert_int_equal(count(c, "MatMul", WF_F32), 1);
+    for_gpus(c);
+    assert_int_equal(count(c, "MatMul", WF_BF16), 1);
+    assert_int_equal(count(c, "Mul", WF_F32), 1);  /* the square, of which the loss is the mean */
+    assert_int_equal(count(c, "Mul", WF_BF16), 1); /* of its gradient */
+    assert_int_equal(count(c, "Gemm", WF_F32), 4); /* Slice wants float32, and variables do */
+    assert_int_equal(count(c, "ReluGrad", WF_BF16), 2);
+    for (size_t i = 0; i < c->graph->n_nodes; i++) /* gradients of variables stay float32 */
+        if (strcmp(c->graph->nodes[i]->op->name, "Push") == 0)
+            assert_int_equal(c->graph->nodes[i]->in[0]->dtype, WF_F32);
+    for (size_t i = 0; i < c->graph->n_outputs; i++)
+        assert_int_equal(c->graph->outputs[i]->dtype, WF_F32);
+    wf_compiled_free(&c);
+    wf_graph_free(&g);
+}
+
+/* A product that rounds no factors makes float32. */
+static void gpus_keep_no_more_of_small_products(void **state)
+{
+    wf_graph *g = make((options){.width = 16});
+    wf_compiled *c = compiled(g, WF_BF16, 64);
+
+    (void)state;
+    for_gpus(c);
+    assert_int_equal(count_all(c, WF_BF16), 0);
+    wf_compiled_free(&c);
+    wf_graph_free(&g);
+}
+
+/* y = attention of x a, x b and x c; mean(norm(y + r)^2), where r is fed: a sum with what is
+ * float32, and the norm of it, stay so, and the gradient that comes back through the norm does. */
+static wf_graph *make_attentive(void)
+{
+    static const int64_t heads[] = {0, WIDTH, 4, WIDTH / 4}, to_front[] = {0, 2, 1, 3};
+    const int64_t dims[] = {-1, WIDTH, WIDTH};
+    const wf_attr axis = wf_attr_int("axis", -1);
+    wf_err err = {0};
+    wf_graph *g = NULL;
+    wf_value *x, *r, *in[3], *y;
+    wf_emit e;
+
+    must(wf_graph_new("m", &g, &err), &err);
+    x = add_input(g, "x", WF_F32, 3, dims);
+    r = add_input(g, "r", WF_F32, 3, dims);
+    e = wf_emit_begin(g, "m", &err);
+    for (int i = 0; i < 3; i++) {
+        const char name[] = {(char)('a' + i), 0};
+
+        y = wf_emit_matmul(&e, x, weights(g, name, WIDTH, WIDTH));
+        in[i] = wf_emit_transpose(&e, wf_emit_reshape(&e, y, 4, heads), to_front);
+    }
+    y = wf_emit_transpose(&e, wf_emit_op(&e, "DotAttention", 3, in, 0, NULL), to_front);
+    y = wf_emit_reshape(&e, y, 3, (const int64_t[]){0, WIDTH, WIDTH});
+    y = wf_emit_matmul(&e, y, weights(g, "o", WIDTH, WIDTH));
+    in[0] = wf_emit_add(&e, y, r);
+    in[1] = add_variable(g, "scale", 1, dims + 2);
+    y = wf_emit_op(&e, "LayerNormalization", 2, in, 1, &axis);
+    y = wf_emit_reduce_mean(&e, wf_emit_mul(&e, y, y), 0, NULL, false);
+    must(wf_emit_end(&e), &err);
+    must(wf_graph_rename_value(g, y, "loss", &err), &err);
+    must(wf_graph_add_output(g, y, &err), &err);
+    return g;
+}
+
+static void gpus_keep_attention_narrow_from_product_to_product(void **state)
+{
+    wf_graph *g = make_attentive();
+    wf_compiled *c = compiled(g, WF_BF16, 64);
+
+    (void)state;
+    for_gpus(c);
+    assert_int_equal(count(c, "MatMul", WF_BF16), 4);
+    assert_int_equal(count(c, "DotAttention", WF_BF16), 1);
+    assert_int_equal(count(c, "DotAttentionGrad", WF_BF16), 3);
+    assert_int_equal(count(c, "Transpose", WF_F32), 0);
+    assert_int_equal(count(c, "Add", WF_F32), 2); /* with the residual; of the square's gradient */
+    assert_int_equal(count(c, "Add", WF_BF16), 0);
+    assert_int_equal(count(c, "LayerNormalization", WF_F32), 1);
     wf_compiled_free(&c);
     wf_graph_free(&g);
 }
@@ -290,7 +366,9 @@ int main(void)
         cmocka_unit_test(products_that_round_nothing_ask_for_nothing),
         cmocka_unit_test(gpus_keep_what_convolutions_make),
         cmocka_unit_test(gpus_keep_no_more_of_other_convolutions),
-        cmocka_unit_test(without_convolutions_gpus_keep_the_same),
+        cmocka_unit_test(gpus_keep_what_products_make),
+        cmocka_unit_test(gpus_keep_no_more_of_small_products),
+        cmocka_unit_test(gpus_keep_attention_narrow_from_product_to_product),
         cmocka_unit_test(narrow_nodes_go_through_a_file),
         cmocka_unit_test(what_gpus_keep_goes_through_a_file_too),
     };
