@@ -249,7 +249,7 @@ def algorithms_are_chosen_once(weft):
                 c.must("train", "alone.yaml")
                 got.append(losses(c))
                 log = c.read(os.path.join(".weft", "logs", "worker-0.log"))
-                said.append(re.findall(r"cuda\.chosen device=cuda:0 timed=(\d+) took_ms=\d+ kept=(\d+)", log))
+                said.append(re.findall(r"cuda\.chosen device=cuda:0 timed=(\d+) took_ms=\d+ kept=(\d+) built=\d+ built_ms=\d+", log))
     sums = [(sum(int(n) for n, _ in s), sum(int(n) for _, n in s)) for s in said]
     # two layers with two batches each and their gradients, and evaluations
     check(sums[0][0] >= 10 and sums[1] == (0, sum(sums[0])) and sums[2] == (0, 0), f"measured and kept: {said}")

@@ -2,6 +2,7 @@
 /* tests/cuda/cuda_norm.c - batch normalisation by cuDNN, over the host's: which cases go through
  * it, with what result. */
 #include "common/base/cc.h"
+#include "common/base/file.h"
 #include "common/exec/exec.h"
 #include "common/log/log.h"
 #include "tests/cuda/host.h"
@@ -19,7 +20,7 @@ typedef struct layer {
     bool is_grad, trains;
 } layer;
 
-static wf_plan *plan_of(const layer *l, const wf_device *device, wf_graph **g)
+static wf_plan *plan_of(const layer *l, const wf_device *device, bool timed, wf_graph **g)
 {
     const wf_attr attrs[] = {wf_attr_float("epsilon", 0.01f),
                              wf_attr_int("training_mode", l->trains),
@@ -42,7 +43,7 @@ static wf_plan *plan_of(const layer *l, const wf_device *device, wf_graph **g)
     for (uint32_t i = 0; i < n_out; i++)
         assert_ok(wf_graph_add_output(*g, made[i], &err), err);
     assert_ok(
-        wf_plan_new(*g, &(wf_plan_options){.device = device, .deterministic = true}, &p, &err),
+        wf_plan_new(*g, &(wf_plan_options){.device = device, .deterministic = !timed}, &p, &err),
         err);
     return p;
 }
@@ -54,7 +55,7 @@ static int64_t compute(const layer *l, const wf_device *device, float out[MOST_E
     wf_step_key key = {0};
     int64_t n = 0;
     wf_graph *g;
-    wf_plan *p = plan_of(l, device, &g);
+    wf_plan *p = plan_of(l, device, false, &g);
 
     for (uint32_t i = 0; i < wf_plan_n_inputs(p); i++) {
         /* A variance is no less than 0; neither is anything else here. */
@@ -108,6 +109,30 @@ static void training_goes_through_it(void **state)
     assert_in_range(executed, SEEDS / 2, SEEDS); /* the host's cuDNN refuses some at random */
 }
 
+/* Its engines are compiled, which takes too long to measure several. */
+static void one_engine_is_built_and_none_is_timed(void **state)
+{
+    static char folder[] = "/tmp/weft-cuda-norm-XXXXXX";
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    setenv("WEFT_CACHE", folder, 1);
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        const layer l = {.batch = 100 + (int64_t)seed, .channels = 4, .inner = 2, .trains = true};
+        const size_t before = cuda_host_count().dnn_executed;
+        wf_graph *g;
+        wf_plan *p;
+
+        cuda_host_seed(seed);
+        p = plan_of(&l, cuda_host_device(), true, &g);
+        assert_int_equal(cuda_host_count().dnn_executed, before);
+        wf_plan_free(&p);
+        wf_graph_free(&g);
+    }
+    unsetenv("WEFT_CACHE");
+    assert_ok(wf_remove_tree(folder, &err), err);
+}
+
 static void the_rest_is_computed_as_before(void **state)
 {
     const layer rest[] = {{.batch = 3, .channels = 4, .inner = 5},
@@ -123,6 +148,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(training_goes_through_it),
+        cmocka_unit_test(one_engine_is_built_and_none_is_timed),
         cmocka_unit_test(the_rest_is_computed_as_before),
     };
 

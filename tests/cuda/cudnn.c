@@ -225,8 +225,22 @@ static void a_bias_and_f64_are_described_as_it_wants_them(void **state)
     assert_true(n > 0 && with_bias > 0);
 }
 
-/* Engines that mode A of the heuristics names for a graph; false in *same: the results of one
- * differ from run to run. */
+static bool compiles(wf_cuda_descriptor *engine)
+{
+    int32_t behaviours[WF_DNN_NOTES];
+    int64_t got = 0;
+    bool found = false;
+
+    assert_int_equal(calls.dnn_get(engine, WF_DNN_ENGINE_BEHAVIOURS, WF_DNN_IS_BEHAVIOUR,
+                                   WF_DNN_NOTES, &got, behaviours),
+                     0);
+    for (int64_t k = 0; k < got; k++)
+        found = found || behaviours[k] == WF_DNN_BEHAVIOUR_COMPILES;
+    return found;
+}
+
+/* Engines that mode A of the heuristics names for a graph, all of which cuDNN compiles; false in
+ * *same: the results of one differ from run to run. */
 static int64_t named(const wf_dnn_graph *g, bool *same)
 {
     enum { MOST = 16 };
@@ -259,6 +273,7 @@ static int64_t named(const wf_dnn_graph *g, bool *same)
             0);
         for (int64_t k = 0; k < got; k++)
             *same = *same && notes[k] != WF_DNN_NOTE_NONDETERMINISTIC;
+        assert_true(compiles(engine));
         (void)calls.dnn_unmake(engine);
     }
     for (int64_t i = 0; i < n; i++)
@@ -341,7 +356,7 @@ static void normalisation_is_recognised(void **state)
 static unsigned plans_of(const wf_dnn_graph *g, wf_dnn_rounding may, const wf_tune_name *only,
                          unsigned most, wf_dnn_plan plans[])
 {
-    const wf_dnn_wish wish = {most, true, only};
+    const wf_dnn_wish wish = {.most = most, .named = true, .only = only};
     unsigned n = 0;
 
     assert_int_equal(wf_dnn_choose(&calls, NULL, g, may, &wish, plans, &n), 0);

@@ -35,6 +35,7 @@ struct wf_cuda_descriptor {
     /* of a configuration; the notes of an engine too */
     wf_cuda_descriptor *graph;
     int engine, note, n_notes;
+    bool compiles;
     int64_t workspace; /* of a plan */
 };
 

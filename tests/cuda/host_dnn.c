@@ -337,6 +337,7 @@ static void fill_config(wf_cuda_descriptor *config, wf_cuda_descriptor *graph, i
     config->n_notes = note < 3;
     if (note < 3)
         config->note = notes[note];
+    config->compiles = !is_convolution(graph);
     config->graph = graph;
     refer(graph, 1);
     config->finished = true;
@@ -394,6 +395,7 @@ int host_dnn_get(wf_cuda_descriptor *d, int attribute, int type, int64_t most, i
              "no engine to fill");
         engine->note = d->note;
         engine->n_notes = d->n_notes;
+        engine->compiles = d->compiles;
         engine->finished = true;
         return 0;
     case WF_DNN_CONFIG_KNOBS:
@@ -417,6 +419,13 @@ int host_dnn_get(wf_cuda_descriptor *d, int attribute, int type, int64_t most, i
         *n = d->n_notes;
         if (d->n_notes)
             memcpy(values, &d->note, sizeof d->note);
+        return 0;
+    case WF_DNN_ENGINE_BEHAVIOURS:
+        need(d->kind == WF_DNN_ENGINE && type == WF_DNN_IS_BEHAVIOUR && most >= 5,
+             "no room for behaviours");
+        *n = d->compiles;
+        if (d->compiles)
+            memcpy(values, &(int32_t){WF_DNN_BEHAVIOUR_COMPILES}, sizeof(int32_t));
         return 0;
     case WF_DNN_PLAN_WORKSPACE:
         need(d->kind == WF_DNN_PLAN && type == WF_DNN_IS_INT64 && most == 1, "no plan to read");

@@ -10,7 +10,8 @@
  * Heuristics name two engines, and a third one to fall back to. At random the first refuses, rounds
  * its factors to bfloat16 or is not deterministic, the second wants 512 MiB, and a bias is refused:
  * as the seed and the graph say, so that each process finds the same of a graph.
- * So it is for attention (host_fused.c) and normalisations (host_norm.c).
+ * So it is for attention (host_fused.c) and normalisations (host_norm.c), whose engines say that
+ * they are compiled.
  */
 #ifndef TESTS_CUDA_HOST_DNN_H
 #define TESTS_CUDA_HOST_DNN_H

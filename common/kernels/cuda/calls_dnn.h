@@ -55,6 +55,7 @@ enum {
     WF_DNN_IS_POINTWISE_MODE = 14,
     WF_DNN_IS_DESCRIPTOR = 15,
     WF_DNN_IS_REDUCTION = 18,
+    WF_DNN_IS_BEHAVIOUR = 19,
     WF_DNN_IS_NORM_MODE = 27,
     WF_DNN_IS_NORM_PHASE = 28
 };
@@ -118,6 +119,7 @@ enum {
     WF_DNN_PACK_WORKSPACE = 1003,
     WF_DNN_ENGINE_INDEX = 1301,
     WF_DNN_ENGINE_NOTES = 1303,
+    WF_DNN_ENGINE_BEHAVIOURS = 1305,
     WF_DNN_PRODUCT_TYPE = 1500,
     WF_DNN_PRODUCT_A = 1520,
     WF_DNN_PRODUCT_B = 1521,
@@ -184,5 +186,8 @@ enum {
     WF_DNN_NOTE_NONDETERMINISTIC = 4,
     WF_DNN_NOTES = 32 /* room for those of later releases */
 };
+
+/* What they say of its code: it is compiled when a plan is finished, for that plan. */
+enum { WF_DNN_BEHAVIOUR_COMPILES = 0 };
 
 #endif

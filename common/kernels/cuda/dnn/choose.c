@@ -57,18 +57,25 @@ static bool may_take(wf_dnn_rounding may, const int32_t notes[], int64_t n)
     return true;
 }
 
-/* Whether the notes of a configuration's engine let it be taken. */
-static bool is_allowed(const wf_cuda_calls *calls, wf_dnn_rounding may, wf_cuda_descriptor *config)
+/* Whether the notes of a configuration's engine let it be taken; *compiles: its plan is compiled.
+ */
+static bool is_allowed(const wf_cuda_calls *calls, wf_dnn_rounding may, wf_cuda_descriptor *config,
+                       bool *compiles)
 {
     wf_cuda_descriptor *engine = NULL;
-    int32_t notes[WF_DNN_NOTES];
-    int64_t n = 0;
+    int32_t notes[WF_DNN_NOTES], behaviours[WF_DNN_NOTES];
+    int64_t n = 0, n_behaviours = 0;
     int error = calls->dnn_make(WF_DNN_ENGINE, &engine);
 
     NEXT(error, calls->dnn_get(config, WF_DNN_CONFIG_ENGINE, WF_DNN_IS_DESCRIPTOR, 1, &n, &engine));
     NEXT(error,
          calls->dnn_get(engine, WF_DNN_ENGINE_NOTES, WF_DNN_IS_NOTE, WF_DNN_NOTES, &n, notes));
+    NEXT(error, calls->dnn_get(engine, WF_DNN_ENGINE_BEHAVIOURS, WF_DNN_IS_BEHAVIOUR, WF_DNN_NOTES,
+                               &n_behaviours, behaviours));
     unmake(calls, engine);
+    *compiles = false;
+    for (int64_t i = 0; error == 0 && i < WF_MIN(n_behaviours, (int64_t)WF_DNN_NOTES); i++)
+        *compiles = *compiles || behaviours[i] == WF_DNN_BEHAVIOUR_COMPILES;
     return error == 0 && may_take(may, notes, WF_MIN(n, (int64_t)WF_DNN_NOTES));
 }
 
@@ -100,7 +107,7 @@ typedef struct asking {
     wf_dnn_rounding may;
     const wf_dnn_wish *wish;
     wf_dnn_plan *out; /* [n] */
-    unsigned n;
+    unsigned n, n_compiled;
 } asking;
 
 static bool is_wished(const asking *a, wf_cuda_descriptor *config, wf_tune_name *name)
@@ -111,19 +118,28 @@ static bool is_wished(const asking *a, wf_cuda_descriptor *config, wf_tune_name 
            (!a->wish->only || memcmp(name, a->wish->only, sizeof *name) == 0);
 }
 
+/* Compiling one more takes as long as a first plan's other choices together. */
+static bool is_one_too_many(const asking *a, bool compiles)
+{
+    return compiles && a->wish->most_compiled && a->n_compiled == a->wish->most_compiled;
+}
+
 /* Takes configurations that will do out of *f, and puts their plans behind those that are there. */
 static void take(asking *a, found *f)
 {
     for (int64_t i = 0; i < f->filled && a->n < a->wish->most; i++) {
         wf_dnn_plan *p = &a->out[a->n];
+        bool compiles;
 
         *p = (wf_dnn_plan){.calls = a->calls};
-        if (!is_allowed(a->calls, a->may, f->configs[i]) ||
-            !is_wished(a, f->configs[i], &p->name) || !prepare(a->dnn, f->configs[i], p))
+        if (!is_allowed(a->calls, a->may, f->configs[i], &compiles) ||
+            is_one_too_many(a, compiles) || !is_wished(a, f->configs[i], &p->name) ||
+            !prepare(a->dnn, f->configs[i], p))
             continue;
         p->config = f->configs[i];
         f->configs[i] = NULL;
         a->n++;
+        a->n_compiled += compiles;
     }
 }
 

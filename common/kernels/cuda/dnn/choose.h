@@ -19,6 +19,7 @@ typedef struct wf_dnn_plan {
 /* What is looked for. */
 typedef struct wf_dnn_wish {
     unsigned most;            /* plans, at least 1 */
+    unsigned most_compiled;   /* of them compiled at run time; 0: any number */
     bool named;               /* with their names */
     const wf_tune_name *only; /* the engine of that name, and no other; NULL: any. With named */
 } wf_dnn_wish;

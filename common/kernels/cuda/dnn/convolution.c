@@ -223,5 +223,6 @@ wf_dnn_asked wf_dnn_ask_conv(const wf_dnn_conv *c)
                           .of = c,
                           .bytes = sizeof *c,
                           .build = build,
-                          .rounding = {c->dtype != WF_F64, compute}};
+                          .rounding = {c->dtype != WF_F64, compute},
+                          .most_compiled = 1};
 }

@@ -58,6 +58,7 @@ typedef struct wf_dnn_asked {
      */
     int (*build)(const wf_cuda_calls *calls, wf_cuda_dnn *dnn, const void *of, wf_dnn_graph *g);
     wf_dnn_rounding rounding;
+    unsigned most_compiled; /* candidates that cuDNN compiles for the case; 0: any number */
 } wf_dnn_asked;
 
 void wf_dnn_graph_free(wf_dnn_graph *g);

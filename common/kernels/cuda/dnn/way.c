@@ -4,6 +4,7 @@
  * A handle is of one thread at a time, and is told the stream before each execution. So one lock
  * of a GPU is held while a choice is made and while an execution is queued. */
 #include "common/kernels/cuda/dnn/way.h"
+#include "common/base/clock.h"
 #include "common/base/size.h"
 #include "common/kernels/cuda/dnn/choose.h"
 #include "common/log/log.h"
@@ -214,13 +215,23 @@ static unsigned pick(choosing *c, const wf_tune_case *of)
     return picked;
 }
 
+/* What wf_dnn_choose gives; the time that it takes is noted. */
+static int build_plans(wf_dnn *d, const wf_dnn_asked *a, const choice *c, const wf_dnn_wish *wish,
+                       wf_dnn_plan plans[], unsigned *n)
+{
+    const int64_t began_ns = wf_now_ns();
+    int error = wf_dnn_choose(d->gpu->calls, d->handle, &c->graph, a->rounding, wish, plans, n);
+
+    wf_tune_note_built(d->gpu->tuned, *n, wf_now_ns() - began_ns);
+    return error;
+}
+
 /* The engine that a file names, or what is taken of those that the heuristics name. Gives the error
  * of a call, or 0. */
 static int choose_engine(wf_dnn *d, const wf_dnn_asked *a, choice *c)
 {
     wf_tuned *tuned = d->gpu->tuned;
-    const wf_cuda_calls *calls = d->gpu->calls;
-    const wf_tune_case of = {a->kind, calls->dnn_version(), a->of, a->bytes};
+    const wf_tune_case of = {a->kind, d->gpu->calls->dnn_version(), a->of, a->bytes};
     wf_dnn_wish wish = {.most = 1};
     choosing from = {.d = d, .graph = &c->graph};
     wf_tune_name name;
@@ -229,17 +240,20 @@ static int choose_engine(wf_dnn *d, const wf_dnn_asked *a, choice *c)
     int error;
 
     if (c->taking == FASTEST && wf_tune_find(tuned, &of, &name)) {
-        wish = (wf_dnn_wish){1, true, &name};
-        error = wf_dnn_choose(calls, d->handle, &c->graph, a->rounding, &wish, &c->plan, &from.n);
+        wish = (wf_dnn_wish){.most = 1, .named = true, .only = &name};
+        error = build_plans(d, a, c, &wish, &c->plan, &from.n);
         if (from.n > 0) {
             wf_tune_note(tuned);
             return 0;
         }
     }
-    wish = (wf_dnn_wish){.most = c->taking == FIRST_WITH_ROOM ? WF_TUNE_MOST : 1};
-    if (c->taking == FASTEST && wf_tune_can(tuned))
-        wish = (wf_dnn_wish){.most = WF_TUNE_MOST, .named = true};
-    error = wf_dnn_choose(calls, d->handle, &c->graph, a->rounding, &wish, from.plans, &from.n);
+    wish = (wf_dnn_wish){.most = c->taking == FIRST_WITH_ROOM ? WF_TUNE_MOST : 1,
+                         .most_compiled = a->most_compiled};
+    if (c->taking == FASTEST && wf_tune_can(tuned)) {
+        wish.most = WF_TUNE_MOST;
+        wish.named = true;
+    }
+    error = build_plans(d, a, c, &wish, from.plans, &from.n);
     if (from.n > 1 && c->taking == FASTEST)
         picked = pick(&from, &of);
     for (unsigned i = 0; i < from.n; i++) {

@@ -22,9 +22,12 @@ struct wf_tuned {
     const wf_cuda_calls *calls;
     const char *gpu;
     char model[320];
-    pthread_mutex_t lock;             /* of measuring */
-    _Atomic uint32_t measured, found; /* cases since the last line: by a race, in a file */
+    pthread_mutex_t lock; /* of measuring */
+    /* Since the last line: */
+    _Atomic uint32_t measured, found; /* cases, by a race and in a file */
+    _Atomic uint32_t built;           /* algorithms */
     _Atomic int64_t took_ns;          /* of races */
+    _Atomic int64_t building_ns;
 };
 
 wf_status wf_tuned_new(const wf_cuda_calls *calls, const char *gpu, const wf_cuda_properties *has,
@@ -174,6 +177,12 @@ void wf_tune_note(wf_tuned *t)
     t->found++;
 }
 
+void wf_tune_note_built(wf_tuned *t, unsigned n, int64_t took_ns)
+{
+    t->built += n;
+    t->building_ns += took_ns;
+}
+
 void wf_tune_say(wf_tuned *t)
 {
     uint32_t measured, found;
@@ -183,6 +192,8 @@ void wf_tune_say(wf_tuned *t)
     measured = atomic_exchange(&t->measured, 0);
     found = atomic_exchange(&t->found, 0);
     if (measured || found)
-        WF_LOG_INFO("cuda.chosen", "device=%s timed=%u took_ms=%" PRId64 " kept=%u", t->gpu,
-                    measured, atomic_exchange(&t->took_ns, 0) / 1000000, found);
+        WF_LOG_INFO("cuda.chosen",
+                    "device=%s timed=%u took_ms=%" PRId64 " kept=%u built=%u built_ms=%" PRId64,
+                    t->gpu, measured, atomic_exchange(&t->took_ns, 0) / 1000000, found,
+                    atomic_exchange(&t->built, 0), atomic_exchange(&t->building_ns, 0) / 1000000);
 }

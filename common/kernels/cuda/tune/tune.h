@@ -71,6 +71,10 @@ bool wf_tune_find(const wf_tuned *t, const wf_tune_case *c, wf_tune_name *out);
 unsigned wf_tune_pick(wf_tuned *t, const wf_tune_case *c, const wf_tune_candidates *of);
 /* Counts a case that wf_tune_find has answered. */
 void wf_tune_note(wf_tuned *t);
+/* Counts algorithms that a library has prepared to choose from, or to run, and the time that it
+ * took.
+ */
+void wf_tune_note_built(wf_tuned *t, unsigned n, int64_t took_ns);
 /* Logs what was chosen since the last call, if anything was. */
 void wf_tune_say(wf_tuned *t);
 
