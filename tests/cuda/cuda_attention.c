@@ -25,6 +25,7 @@ typedef struct layer {
     kind mask;
     int64_t mask_heads; /* 1: one for all */
     bool trans_k, is_grad;
+    int64_t side; /* heads that lie side by side; 0: their rows lie together */
 } layer;
 
 /* Numbers of [-1, 1], other ones for another salt. */
@@ -66,23 +67,31 @@ static wf_value *mask_of(wf_graph *g, wf_emit *e, const layer *l)
     return l->mask == SUMS ? v : wf_emit_cast(e, v, WF_BOOL);
 }
 
+static wf_value *heads(wf_graph *g, const char *name, const layer *l, int64_t rows, int64_t columns)
+{
+    const int64_t side = l->side ? l->side : 1, groups = l->heads / side;
+
+    return input(g, name, 4,
+                 l->side ? (int64_t[]){groups, rows, side, columns}
+                         : (int64_t[]){1, l->heads, rows, columns});
+}
+
 static wf_graph *graph_of(const layer *l)
 {
     const wf_attr attrs[] = {wf_attr_float("scale", 0.3f), wf_attr_float("fill", -1e30f),
                              wf_attr_int("transK", l->trans_k),
-                             wf_attr_int("causal", l->mask == CAUSAL)};
+                             wf_attr_int("causal", l->mask == CAUSAL),
+                             wf_attr_int("headsLast", l->side > 0)};
     wf_graph *g = new_graph();
     wf_emit e = wf_emit_begin(g, "a", &err);
     wf_value *in[MOST_IN], *mask, *made[3];
     uint32_t n = 0;
 
     if (l->is_grad)
-        in[n++] = input(g, "dy", 3, (int64_t[]){l->heads, l->t, l->e});
-    in[n++] = input(g, "q", 3, (int64_t[]){l->heads, l->t, l->d});
-    in[n++] =
-        input(g, "k", 3,
-              l->trans_k ? (int64_t[]){l->heads, l->d, l->s} : (int64_t[]){l->heads, l->s, l->d});
-    in[n++] = input(g, "v", 3, (int64_t[]){l->heads, l->s, l->e});
+        in[n++] = heads(g, "dy", l, l->t, l->e);
+    in[n++] = heads(g, "q", l, l->t, l->d);
+    in[n++] = l->trans_k ? heads(g, "k", l, l->d, l->s) : heads(g, "k", l, l->s, l->d);
+    in[n++] = heads(g, "v", l, l->s, l->e);
     mask = mask_of(g, &e, l);
     if (mask)
         in[n++] = mask;
@@ -205,6 +214,10 @@ static void every_mask_goes_through_it(void **state)
 
         cuda_host_seed(seed);
         l.heads = 2 + (int64_t)seed; /* a case that was never asked for */
+        if (seed / 8 % 2 && !l.trans_k) {
+            l.side = 3;
+            l.heads *= l.side;
+        }
         for (int i = 0; i < NARROW; i++) {
             executed += executed_for(&l, narrow[i]);
             most += l.is_grad ? 2 : 1;
@@ -228,6 +241,8 @@ static void the_rest_is_computed_as_before(void **state)
          .mask = HIDDEN,
          .mask_heads = 3,
          .is_grad = true},
+        {.heads = 6, .t = 5, .s = 4, .d = 12, .e = 16, .side = 2},
+        {.heads = 6, .t = 5, .s = 4, .d = 12, .e = 16, .is_grad = true, .side = 3},
     };
     const layer exact = {.heads = 2, .t = 5, .s = 4, .d = 8, .e = 8};
 
@@ -275,8 +290,15 @@ static void many_heads_are_computed_in_turns(void **state)
 
     (void)state;
     for (uint64_t seed = 1; seed <= 8; seed++) {
-        const layer l = {
-            .heads = 8000 + 2 * (int64_t)seed, .t = 1, .s = 2, .d = 8, .e = 8, .is_grad = true};
+        const int64_t heads = 8000 + 2 * (int64_t)seed;
+        const layer l = {.heads = heads,
+                         .t = 1 + (seed > 4),
+                         .s = 2,
+                         .d = 8,
+                         .e = 8,
+                         .is_grad = true,
+                         /* of several groups at a time, and of a part of one */
+                         .side = (const int64_t[]){0, 2, heads}[seed % 3]};
         size_t executed;
 
         cuda_host_seed(seed);

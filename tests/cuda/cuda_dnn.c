@@ -145,7 +145,9 @@ static void graphs_are_given_back_in_order(void **state)
             .is_grad = which, .batch = 2, .channels = 3, .inner = 4, .epsilon = 1e-3};
         wf_dnn_attention a = {.is_grad = which,
                               .dtype = WF_BF16,
+                              .groups = 1,
                               .heads = 2,
+                              .side = 1,
                               .t = 3,
                               .s = 4,
                               .d = 8,

@@ -289,12 +289,16 @@ static void load(const tensor *t, double values[])
             values[i] = host_element(t->type, t->at, i);
 }
 
+/* What is between its elements stays as it is. */
 static void store(const tensor *t, const double values[])
 {
-    const size_t n = span(t);
+    int64_t at[RANK] = {0};
 
-    for (size_t i = 0; i < n; i++)
+    do {
+        const size_t i = offset(t, at);
+
         host_element_put(t->type, t->at, i, values[i]);
+    } while (next(t, at));
 }
 
 static void compute(const host_execution *e)

@@ -51,13 +51,20 @@ def probabilities(q, k, mask, fill, scale, trans, is_causal):
     return e / e.sum(axis=-1, keepdims=True)
 
 
+def heads_first(last, *tensors):
+    return [np.swapaxes(x, -2, -3) if last else x for x in tensors]
+
+
 class DotAttention(Fused):
-    def _run(self, q, k, v, mask=None, causal=None, fill=None, scale=None, transK=None):
-        return ((probabilities(q, k, mask, fill, scale, transK, causal) @ v).astype(q.dtype),)
+    def _run(self, q, k, v, mask=None, causal=None, fill=None, headsLast=None, scale=None, transK=None):
+        q, k, v = heads_first(headsLast, q, k, v)
+        y = (probabilities(q, k, mask, fill, scale, transK, causal) @ v).astype(q.dtype)
+        return tuple(heads_first(headsLast, y))
 
 
 class DotAttentionGrad(Fused):
-    def _run(self, dy, q, k, v, mask=None, causal=None, fill=None, scale=None, transK=None):
+    def _run(self, dy, q, k, v, mask=None, causal=None, fill=None, headsLast=None, scale=None, transK=None):
+        dy, q, k, v = heads_first(headsLast, dy, q, k, v)
         p = probabilities(q, k, mask, fill, scale, transK, causal)
         dp = dy @ turned(v)
         ds = p * (dp - (p * dp).sum(axis=-1, keepdims=True)) * (1 if scale is None else scale)
@@ -65,7 +72,7 @@ class DotAttentionGrad(Fused):
             ds = np.where(mask, 0, ds)
         dk = turned(q) @ ds if transK else turned(ds) @ q
         found = ds @ (turned(k) if transK else k), dk, turned(p) @ dy
-        return tuple(d.astype(q.dtype) for d in found)
+        return tuple(heads_first(headsLast, *(d.astype(q.dtype) for d in found)))
 
 
 class Product(Fused):
@@ -117,6 +124,11 @@ def cases(single):
                              n_out=3)
                 yield single("DotAttentionGrad", dy, q, k, v, *mask, domain=DOMAIN, scale=0.25,
                              n_out=3)
+                if len(heads) > 1:
+                    last = [((*heads[:-1], rows, heads[-1], size), dtype)
+                            for rows, size in ((t, e), (t, d), (s, d), (s, e))]
+                    yield single("DotAttention", *last[1:], *mask, domain=DOMAIN, headsLast=1, scale=0.5)
+                    yield single("DotAttentionGrad", *last, *mask, domain=DOMAIN, headsLast=1, scale=0.25, n_out=3)
             yield single("DotAttention", q, k, v, domain=DOMAIN, causal=1, scale=0.5)
             yield single("DotAttentionGrad", dy, q, turned_k, v, domain=DOMAIN, causal=1, transK=1, n_out=3)
             yield single("DotAttentionGrad", dy, q, k, v, domain=DOMAIN, causal=1, scale=0.25, n_out=3)
@@ -147,5 +159,7 @@ def gradients(case, node):
     yield case("DotAttention masked", [q, k, v], node("DotAttention", "w0 w1 w2 m", domain=DOMAIN),
                consts=mask)
     yield case("DotAttention causal", [q, k, v], node("DotAttention", "w0 w1 w2", domain=DOMAIN, causal=1))
+    yield case("DotAttention, heads last", [(2, 3, 5, 4), (2, 6, 5, 4), (2, 6, 5, 3)],
+               node("DotAttention", "w0 w1 w2", domain=DOMAIN, headsLast=1))
     yield case("DotAttention filled", [q, k, v],
                node("DotAttention", "w0 w1 w2 m", domain=DOMAIN, fill=-1.0), consts=mask)

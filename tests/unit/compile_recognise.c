@@ -321,12 +321,12 @@ static void a_constant_causal_mask_is_an_attribute(void **state)
     }
 }
 
-/* Of [batch, T, heads, D], where one Transpose makes k^T of it. */
-static void keys_of_a_transpose_of_their_own_are_transposed_by_rows(void **state)
+/* Of [batch, T, heads, D], where one Transpose makes k^T of it: attention reads all as it lies. */
+static void heads_that_lie_side_by_side_are_not_transposed(void **state)
 {
     const int64_t row[] = {D}, heads_first[] = {0, 2, 1, 3}, features_first[] = {0, 2, 3, 1};
     wf_value *q, *k, *v, *s;
-    const wf_node *n = NULL;
+    const wf_node *n, *grad;
     wf_compiled *c;
     wf_emit *e;
     lab l;
@@ -338,13 +338,15 @@ static void keys_of_a_transpose_of_their_own_are_transposed_by_rows(void **state
     k = wf_emit_transpose(e, wf_emit_mul(e, l.x, lab_variable(&l, "wk", 1, row)), features_first);
     v = wf_emit_transpose(e, wf_emit_mul(e, l.x, lab_variable(&l, "wv", 1, row)), heads_first);
     s = wf_emit_op(e, "Softmax", 1, (wf_value *[]){wf_emit_matmul(e, q, k)}, 0, NULL);
-    c = lab_close_grad(&l, wf_emit_matmul(e, s, v));
-    for (size_t i = 0; i < c->graph->n_nodes; i++)
-        if (strcmp(c->graph->nodes[i]->op->name, "DotAttention") == 0)
-            n = c->graph->nodes[i];
-    assert_non_null(n);
-    assert_int_equal(wf_node_int(n, "transK", 0), 0);
-    assert_int_equal(n->in[1]->axes[2].size, T);
+    c = lab_close_grad(&l, wf_emit_transpose(e, wf_emit_matmul(e, s, v), heads_first));
+    n = node_of(c, "DotAttention");
+    grad = node_of(c, "DotAttentionGrad");
+    assert_int_equal(count_op(c->graph, "Transpose"), 0);
+    assert_int_equal(wf_node_int(n, "headsLast", 0), 1);
+    assert_int_equal(wf_node_int(grad, "headsLast", 0), 1);
+    assert_int_equal(n->in[1]->axes[1].size, T);
+    assert_int_equal(n->out[0]->axes[2].size, 3);
+    assert_int_equal(grad->out[1]->axes[1].size, T);
     wf_compiled_free(&c);
 }
 
@@ -374,7 +376,7 @@ int main(void)
         cmocka_unit_test(what_is_no_layer_norm_stays),
         cmocka_unit_test(gelu_is_recognised),
         cmocka_unit_test(what_is_no_gelu_stays),
-        cmocka_unit_test(keys_of_a_transpose_of_their_own_are_transposed_by_rows),
+        cmocka_unit_test(heads_that_lie_side_by_side_are_not_transposed),
         cmocka_unit_test(attention_is_recognised),
         cmocka_unit_test(every_scale_is_the_scale_of_the_scores),
         cmocka_unit_test(a_constant_causal_mask_is_an_attribute),

@@ -10,18 +10,23 @@
 #include <string.h>
 
 /* Heads, rows and columns that must agree: q [heads, t, d], k [heads, s, d] (or [heads, d, s] with
- * transK), v [heads, s, e]. Unknown axes are taken to fit; the kernel looks again. */
-static wf_status check(const wf_value *q, const wf_value *k, const wf_value *v, bool trans,
+ * transK), v [heads, s, e]; with headsLast the last axis of heads stands behind the rows. Unknown
+ * axes are taken to fit; the kernel looks again. */
+static wf_status check(const wf_node *n, const wf_value *q, const wf_value *k, const wf_value *v,
                        wf_err *err)
 {
     char a[WF_VALUE_STR], b[WF_VALUE_STR], c[WF_VALUE_STR];
-    uint32_t rank = (uint32_t)q->rank;
-    bool fits = rank >= 2 && k->rank == q->rank && v->rank == q->rank;
+    const bool trans = wf_node_int(n, "transK", 0) != 0, last = wf_node_int(n, "headsLast", 0) != 0;
+    const uint32_t rank = (uint32_t)q->rank, rows = rank - 2 - last;
+    bool fits = q->rank >= 2 + last && k->rank == q->rank && v->rank == q->rank;
 
-    for (uint32_t i = 0; fits && i + 2 < rank; i++)
-        fits = !wf_axes_clash(&q->axes[i], &k->axes[i]) && !wf_axes_clash(&q->axes[i], &v->axes[i]);
+    if (trans && last)
+        return wf_fail(err, WF_INVALID, NULL, "transK and headsLast cannot both be set");
+    for (uint32_t i = 0; fits && i + 1 < rank; i++)
+        fits = i == rows || (!wf_axes_clash(&q->axes[i], &k->axes[i]) &&
+                             !wf_axes_clash(&q->axes[i], &v->axes[i]));
     fits = fits && !wf_axes_clash(&q->axes[rank - 1], &k->axes[rank - 1 - trans]) &&
-           !wf_axes_clash(&k->axes[rank - 2 + trans], &v->axes[rank - 2]);
+           !wf_axes_clash(&k->axes[rows + trans], &v->axes[rows]);
     if (fits)
         return WF_OK;
     return wf_fail(err, WF_SHAPE, NULL, "q is %s, k is %s, v is %s, which do not fit each other",
@@ -52,7 +57,7 @@ static wf_status infer(wf_graph *g, wf_node *n, wf_err *err)
     wf_out_unknown(n, 0, q->dtype);
     if (q->rank < 0 || k->rank < 0 || v->rank < 0)
         return WF_OK;
-    WF_TRY(check(q, k, v, wf_node_int(n, "transK", 0) != 0, err));
+    WF_TRY(check(n, q, k, v, err));
     WF_TRY(check_mask(n, 3, q, err));
     memcpy(axes, q->axes, (size_t)q->rank * sizeof axes[0]);
     axes[q->rank - 1] = v->axes[v->rank - 1];
@@ -69,7 +74,7 @@ static wf_status infer_grad(wf_graph *g, wf_node *n, wf_err *err)
     for (uint32_t i = 1; i < 4; i++)
         WF_TRY(wf_need_same_dtype(n, 0, i, err));
     if (q->rank >= 0 && k->rank >= 0 && v->rank >= 0) {
-        WF_TRY(check(q, k, v, wf_node_int(n, "transK", 0) != 0, err));
+        WF_TRY(check(n, q, k, v, err));
         WF_TRY(check_mask(n, 4, q, err));
     }
     for (uint32_t i = 0; i < 3; i++)
@@ -77,19 +82,21 @@ static wf_status infer_grad(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
-static const wf_attr_row attrs[] = {{"causal", WF_ATTR_INT, false},
-                                    {"fill", WF_ATTR_FLOAT, false},
-                                    {"scale", WF_ATTR_FLOAT, false},
-                                    {"transK", WF_ATTR_INT, false},
-                                    {0}};
+static const wf_attr_row attrs[] = {
+    {"causal", WF_ATTR_INT, false},    {"fill", WF_ATTR_FLOAT, false},
+    {"headsLast", WF_ATTR_INT, false}, {"scale", WF_ATTR_FLOAT, false},
+    {"transK", WF_ATTR_INT, false},    {0}};
 
 const wf_op wf_op_dot_attention = WF_FOLDABLE(
     WF_DOMAIN_WEFT, "DotAttention", 1, 3, 4, infer,
-    .means = "(q, k, v, (mask)) -> y; attrs scale = 1, fill = -inf, transK = 0, causal = 0; "
-             "softmax(scale q k^T, masked) v over the last two axes, q [..., t, d], k "
-             "[..., s, d], or [..., d, s] with transK, v [..., s, e]; the mask "
-             "broadcasts to [..., t, s]: true where the score is fill, or numbers that "
-             "are added; causal: there is none, and row i has columns 0 to i alone",
+    .means =
+        "(q, k, v, (mask)) -> y; attrs scale = 1, fill = -inf, transK = 0, causal = 0, headsLast = "
+        "0; "
+        "softmax(scale q k^T, masked) v over the last two axes, q [..., t, d], k "
+        "[..., s, d], or [..., d, s] with transK, v [..., s, e]; the mask "
+        "broadcasts to [..., t, s]: true where the score is fill, or numbers that "
+        "are added; causal: there is none, and row i has columns 0 to i alone; headsLast: q, k, v "
+        "and y are [..., t or s, heads, d or e], and rows of a head lie apart",
     .no_grad_in = 1u << 3, .attrs = attrs, WF_GRAD_NODE("DotAttentionGrad", "d0 x0 x1 x2 x3"));
 
 const wf_op wf_op_dot_attention_grad = WF_OPERATION(

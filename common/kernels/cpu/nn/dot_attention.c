@@ -37,8 +37,9 @@ typedef struct plan {
     bool own;               /* f32 on AVX-512; or OpenBLAS */
     bool bf16;              /* products round their factors; scores and softmax stay f32 */
     size_t product_scratch; /* bytes of a thread, behind the others' */
-    size_t results;         /* bytes of a thread for results of a head that are of bfloat16 and
-                             * made in f32 first, behind its product_scratch; or 0 */
+    size_t results;         /* bytes of a thread for results of a head that are made apart first,
+                             * since they are of bfloat16 or their rows lie apart, behind its
+                             * product_scratch; or 0 */
 } plan;
 
 typedef struct job {
@@ -92,7 +93,8 @@ static place mask_row(const plan *p, int64_t head, int64_t row)
 /* The product of a stage for `rows` rows of q and `columns` of their scores: c = a' b' (+ c). */
 static wf_strided_product shape_of(const plan *p, stage which, int64_t rows, int64_t columns)
 {
-    int64_t ldk = p->a.trans_k ? p->a.s : p->a.d;
+    const int64_t ldq = p->a.side * p->a.d, ldv = p->a.side * p->a.e; /* of y too */
+    const int64_t ldk = p->a.trans_k ? p->a.s : ldq;
 
     switch (which) {
     case SCORES:
@@ -100,19 +102,19 @@ static wf_strided_product shape_of(const plan *p, stage which, int64_t rows, int
                                     .m = rows,
                                     .n = columns,
                                     .k = p->a.d,
-                                    .lda = p->a.d,
+                                    .lda = ldq,
                                     .ldb = ldk,
                                     .ldc = columns};
     case USE:
         return (wf_strided_product){
-            .m = rows, .n = p->a.e, .k = columns, .lda = columns, .ldb = p->a.e, .ldc = p->a.e};
+            .m = rows, .n = p->a.e, .k = columns, .lda = columns, .ldb = ldv, .ldc = p->a.e};
     case DV:
         return (wf_strided_product){.trans_a = true,
                                     .m = columns,
                                     .n = p->a.e,
                                     .k = rows,
                                     .lda = columns,
-                                    .ldb = p->a.e,
+                                    .ldb = ldv,
                                     .ldc = p->a.e,
                                     .beta = 1};
     case DP:
@@ -120,8 +122,8 @@ static wf_strided_product shape_of(const plan *p, stage which, int64_t rows, int
                                     .m = rows,
                                     .n = columns,
                                     .k = p->a.e,
-                                    .lda = p->a.e,
-                                    .ldb = p->a.e,
+                                    .lda = ldv,
+                                    .ldb = ldv,
                                     .ldc = columns};
     case DQ:
         return (wf_strided_product){.trans_b = p->a.trans_k,
@@ -137,7 +139,7 @@ static wf_strided_product shape_of(const plan *p, stage which, int64_t rows, int
                                         .m = p->a.d,
                                         .n = columns,
                                         .k = rows,
-                                        .lda = p->a.d,
+                                        .lda = ldq,
                                         .ldb = columns,
                                         .ldc = p->a.s,
                                         .beta = 1};
@@ -146,7 +148,7 @@ static wf_strided_product shape_of(const plan *p, stage which, int64_t rows, int
                                     .n = p->a.d,
                                     .k = rows,
                                     .lda = columns,
-                                    .ldb = p->a.d,
+                                    .ldb = ldq,
                                     .ldc = p->a.d,
                                     .beta = 1};
     }
@@ -204,16 +206,45 @@ static wf_factors own(const void *x)
     return (wf_factors){x, false};
 }
 
-/* Where elements of a result from i on are made: in their place, or at `room`. */
-static void *made_at(const wf_tensor *t, int64_t i, void *room)
+/* Rows of a head in a tensor that has `all` of each. */
+typedef struct place_of_rows {
+    const wf_tensor *in;
+    int64_t head, row, rows, all, width;
+} place_of_rows;
+
+static int64_t first_of(const plan *p, const place_of_rows *w)
 {
-    return wf_is_bf16(t) ? room : (char *)t->data + (size_t)i * wf_dtype_size(t->dtype);
+    return wf_attention_row(&p->a, w->head, w->row, w->all, w->width);
 }
 
-/* Brings n of them from there to their place. */
-static void put(const void *made, int64_t n, const wf_tensor *t, int64_t i)
+static wf_factors factors_of(const plan *p, place_of_rows w)
 {
-    wf_narrow(t->data, wf_is_bf16(t), i, n, made);
+    return factors_at(w.in, first_of(p, &w));
+}
+
+/* Where rows of a result are made: in their place, or at `room`. */
+static void *made_at(const plan *p, const place_of_rows *w, void *room)
+{
+    if (wf_is_bf16(w->in) || p->a.side > 1)
+        return room;
+    return (char *)w->in->data + (size_t)first_of(p, w) * wf_dtype_size(w->in->dtype);
+}
+
+/* Brings them from there to their place. */
+static void put(const plan *p, const void *made, const place_of_rows *w)
+{
+    const bool apart = p->a.side > 1;
+    const int64_t n = apart ? w->width : w->rows * w->width, step = p->a.side * w->width;
+    const size_t size = w->in->dtype == WF_F64 ? sizeof(double) : sizeof(float);
+
+    for (int64_t i = 0, to = first_of(p, w); i < (apart ? w->rows : 1); i++, to += step) {
+        const char *from = (const char *)made + (size_t)(i * n) * size;
+
+        if (wf_is_bf16(w->in))
+            wf_narrow(w->in->data, true, to, n, (const float *)(const void *)from);
+        else if (apart)
+            memcpy((char *)w->in->data + (size_t)to * size, from, (size_t)n * size);
+    }
 }
 
 /* The columns that some row of a block reads. */
@@ -233,9 +264,9 @@ static block block_at(const job *j, int64_t head, int64_t row, void *scores)
                    .row = row,
                    .rows = rows,
                    .columns = columns_of(p, row, rows),
-                   .q = factors_at(j->in[0], (head * p->a.t + row) * p->a.d),
-                   .k = factors_at(j->in[1], head * p->a.s * p->a.d),
-                   .v = factors_at(j->in[2], head * p->a.s * p->a.e),
+                   .q = factors_of(p, (place_of_rows){j->in[0], head, row, 0, p->a.t, p->a.d}),
+                   .k = factors_of(p, (place_of_rows){j->in[1], head, 0, 0, p->a.s, p->a.d}),
+                   .v = factors_of(p, (place_of_rows){j->in[2], head, 0, 0, p->a.s, p->a.e}),
                    .scores = scores};
 }
 
@@ -246,12 +277,12 @@ static void forward(const share *l, int64_t head)
 
     for (int64_t row = 0; row < p->a.t; row += ROWS) {
         block b = block_at(j, head, row, l->scratch);
-        int64_t at = (head * p->a.t + row) * p->a.e;
-        void *y = made_at(j->out[0], at, l->results);
+        place_of_rows to = {j->out[0], head, row, b.rows, p->a.t, p->a.e};
+        void *y = made_at(p, &to, l->results);
 
         score(l, &b);
         multiply(l, USE, &b, own(b.scores), b.v, y);
-        put(y, b.rows * p->a.e, j->out[0], at);
+        put(p, y, &to);
     }
 }
 
@@ -259,19 +290,22 @@ static void backward(const share *l, int64_t head)
 {
     const job *j = l->j;
     const plan *p = j->p;
-    int64_t keys = p->a.s * p->a.d, values = p->a.s * p->a.e, queries = ROWS * p->a.d;
-    float *room = (float *)(void *)l->results; /* of dq, dk and dv */
-    void *dk = made_at(j->out[1], head * keys, room + queries);
-    void *dv = made_at(j->out[2], head * values, room + queries + keys);
+    const size_t keys = (size_t)(p->a.s * p->a.d) * j->size,
+                 queries = ROWS * (size_t)p->a.d * j->size;
+    const place_of_rows to_k = {j->out[1], head, 0, p->a.s, p->a.s, p->a.d},
+                        to_v = {j->out[2], head, 0, p->a.s, p->a.s, p->a.e};
+    char *room = l->results; /* of dq, dk and dv */
+    void *dk = made_at(p, &to_k, room + queries);
+    void *dv = made_at(p, &to_v, room + queries + keys);
     char *dp = l->scratch + p->scratch / 2;
 
-    memset(dk, 0, (size_t)keys * j->size);
-    memset(dv, 0, (size_t)values * j->size);
+    memset(dk, 0, keys);
+    memset(dv, 0, (size_t)(p->a.s * p->a.e) * j->size);
     for (int64_t row = 0; row < p->a.t; row += ROWS) {
         block b = block_at(j, head, row, l->scratch);
-        wf_factors dy = factors_at(j->dy, (head * p->a.t + row) * p->a.e);
-        int64_t at = (head * p->a.t + row) * p->a.d;
-        void *dq = made_at(j->out[0], at, room);
+        place_of_rows to = {j->out[0], head, row, b.rows, p->a.t, p->a.d};
+        wf_factors dy = factors_of(p, (place_of_rows){j->dy, head, row, 0, p->a.t, p->a.e});
+        void *dq = made_at(p, &to, room);
 
         score(l, &b);
         multiply(l, DV, &b, own(b.scores), dy, dv);
@@ -281,14 +315,14 @@ static void backward(const share *l, int64_t head)
         else
             slopes_f64(j, &b, dp);
         multiply(l, DQ, &b, own(dp), b.k, dq);
-        put(dq, b.rows * p->a.d, j->out[0], at);
+        put(p, dq, &to);
         if (p->a.trans_k)
             multiply(l, DK, &b, b.q, own(dp), dk);
         else
             multiply(l, DK, &b, own(dp), b.q, dk);
     }
-    put(dk, keys, j->out[1], head * keys);
-    put(dv, values, j->out[2], head * values);
+    put(p, dk, &to_k);
+    put(p, dv, &to_v);
 }
 
 /* Job i of as many as there are threads: its heads, in its own scratch memory. */
@@ -315,6 +349,7 @@ static void range(void *arg, int64_t begin, int64_t end)
 /* Strides of the mask under [heads..., t, s], axis by axis: a merged walk would hide the rows. */
 static void lay_mask(plan *p, const wf_tensor *q, const wf_tensor *mask)
 {
+    const wf_tensor scores = wf_attention_scores(&p->a, q);
     int64_t strides[WF_MAX_RANK];
     wf_walk *w = &p->mask;
 
@@ -323,7 +358,7 @@ static void lay_mask(plan *p, const wf_tensor *q, const wf_tensor *mask)
     for (uint32_t i = 0; i < q->rank; i++) {
         int64_t at = (int64_t)i - ((int64_t)q->rank - (int64_t)mask->rank);
 
-        w->dims[i] = i + 1 == q->rank ? p->a.s : q->dims[i];
+        w->dims[i] = scores.dims[i];
         w->strides[0][i] = at < 0 || mask->dims[at] == 1 ? 0 : strides[at];
     }
 }
@@ -413,10 +448,9 @@ static wf_status prepare_for(wf_prep *prep, const wf_tensor *const in[], const w
     p->own = !p->bf16 && q->dtype == WF_F32 && wf_gemm_is_here();
     if (p->bf16 || p->own)
         p->product_scratch = most_room(p, is_grad);
-    if (rounds)
+    if (rounds || p->a.side > 1)
         p->results = wf_align_up(
-            sizeof(float) *
-                (size_t)(is_grad ? ROWS * p->a.d + p->a.s * (p->a.d + p->a.e) : ROWS * p->a.e),
+            size * (size_t)(is_grad ? ROWS * p->a.d + p->a.s * (p->a.d + p->a.e) : ROWS * p->a.e),
             128);
     if (!wf_mul_size(ROWS * size * (is_grad ? 2 : 1), (size_t)p->a.s, &rows) ||
         !wf_mul_size(wf_align_up(rows, 128) + p->product_scratch + p->results, p->jobs,

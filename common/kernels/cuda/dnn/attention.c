@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* Axes are [1, heads, rows, columns]. */
+/* Axes are [groups, heads, rows, columns]. */
 enum { RANK = 4, ROWS = 2, COLUMNS = 3, MOST_OPERATIONS = 24, EIGHT = 8 };
 
 _Static_assert((int)WF_DNN_ATT_TENSORS <= (int)WF_DNN_MOST_TENSORS &&
@@ -22,8 +22,8 @@ typedef struct builder {
 
 bool wf_dnn_attention_fits(const wf_dnn_attention *a)
 {
-    return a->heads > 0 && a->t > 0 && a->s > 0 && a->d > 0 && a->e > 0 && a->d % EIGHT == 0 &&
-           a->e % EIGHT == 0;
+    return a->groups > 0 && a->heads > 0 && a->t > 0 && a->s > 0 && a->d > 0 && a->e > 0 &&
+           a->d % EIGHT == 0 && a->e % EIGHT == 0;
 }
 
 /* ---- tensors ---- */
@@ -32,41 +32,60 @@ typedef struct layout {
     int64_t dims[RANK], strides[RANK];
 } layout;
 
-/* Of what lies [heads, rows, columns] in memory, or with its last two axes read the other way
- * round. */
-static layout lay(const builder *b, int64_t rows, int64_t columns, bool turned)
+/* The same with its last two axes read the other way round. */
+static layout turn(layout l)
+{
+    return (layout){{l.dims[0], l.dims[1], l.dims[COLUMNS], l.dims[ROWS]},
+                    {l.strides[0], l.strides[1], l.strides[COLUMNS], l.strides[ROWS]}};
+}
+
+/* Without gaps. */
+static layout lay(const builder *b, int64_t rows, int64_t columns)
 {
     const int64_t heads = b->a->heads, each = rows * columns;
 
-    if (turned)
-        return (layout){{1, heads, columns, rows}, {heads * each, each, 1, columns}};
-    return (layout){{1, heads, rows, columns}, {heads * each, each, columns, 1}};
+    return (layout){{b->a->groups, heads, rows, columns}, {heads * each, each, columns, 1}};
 }
 
-static wf_cuda_descriptor *tensor(builder *b, unsigned number, int32_t type, int64_t rows,
-                                  int64_t columns, bool turned)
+/* Of heads in memory, which may have their rows side by side. */
+static layout lay_heads(const builder *b, int64_t rows, int64_t columns)
 {
-    const layout l = lay(b, rows, columns, turned);
+    const int64_t heads = b->a->heads, side = b->a->side;
 
-    return wf_dnn_tensor(&b->base, number, type, RANK, l.dims, l.strides);
+    if (side == 1)
+        return lay(b, rows, columns);
+    return (layout){{b->a->groups, heads, rows, columns},
+                    {rows * side * columns, columns, side * columns, 1}};
 }
 
-static wf_cuda_descriptor *inner(builder *b, int32_t type, int64_t rows, int64_t columns,
-                                 bool turned)
+static wf_cuda_descriptor *tensor(builder *b, unsigned number, int64_t rows, int64_t columns,
+                                  bool turned)
 {
-    const layout l = lay(b, rows, columns, turned);
+    const layout l = lay_heads(b, rows, columns), by = turned ? turn(l) : l;
 
+    return wf_dnn_tensor(&b->base, number, b->type, RANK, by.dims, by.strides);
+}
+
+static wf_cuda_descriptor *numbers_of_rows(builder *b, unsigned number)
+{
+    const layout l = lay(b, b->a->t, 1);
+
+    return wf_dnn_tensor(&b->base, number, WF_DNN_F32, RANK, l.dims, l.strides);
+}
+
+static wf_cuda_descriptor *inner(builder *b, int32_t type, layout l)
+{
     return wf_dnn_inner(&b->base, type, RANK, l.dims, l.strides);
 }
 
 static wf_cuda_descriptor *scores(builder *b, int32_t type)
 {
-    return inner(b, type, b->a->t, b->a->s, false);
+    return inner(b, type, lay(b, b->a->t, b->a->s));
 }
 
 static wf_cuda_descriptor *of_rows(builder *b)
 {
-    return inner(b, WF_DNN_F32, b->a->t, 1, false);
+    return inner(b, WF_DNN_F32, lay(b, b->a->t, 1));
 }
 
 static wf_cuda_descriptor *mask(builder *b, unsigned number)
@@ -162,7 +181,7 @@ static wf_cuda_descriptor *view(builder *b, wf_cuda_descriptor *x, wf_cuda_descr
 /* The scores transposed, as a factor. */
 static wf_cuda_descriptor *turned_scores(builder *b, wf_cuda_descriptor *of)
 {
-    return view(b, of, inner(b, b->type, b->a->t, b->a->s, true));
+    return view(b, of, inner(b, b->type, turn(lay(b, b->a->t, b->a->s))));
 }
 
 /* ---- graphs ---- */
@@ -195,11 +214,11 @@ static wf_cuda_descriptor *masked_scores(builder *b, wf_cuda_descriptor *q, wf_c
 static void forward(builder *b)
 {
     const wf_dnn_attention *a = b->a;
-    wf_cuda_descriptor *q = tensor(b, WF_DNN_ATT_Q, b->type, a->t, a->d, false);
-    wf_cuda_descriptor *k = tensor(b, WF_DNN_ATT_K, b->type, a->s, a->d, true);
-    wf_cuda_descriptor *v = tensor(b, WF_DNN_ATT_V, b->type, a->s, a->e, false);
-    wf_cuda_descriptor *y = tensor(b, WF_DNN_ATT_Y, b->type, a->t, a->e, false);
-    wf_cuda_descriptor *stats = tensor(b, WF_DNN_ATT_STATS, WF_DNN_F32, a->t, 1, false);
+    wf_cuda_descriptor *q = tensor(b, WF_DNN_ATT_Q, a->t, a->d, false);
+    wf_cuda_descriptor *k = tensor(b, WF_DNN_ATT_K, a->s, a->d, true);
+    wf_cuda_descriptor *v = tensor(b, WF_DNN_ATT_V, a->s, a->e, false);
+    wf_cuda_descriptor *y = tensor(b, WF_DNN_ATT_Y, a->t, a->e, false);
+    wf_cuda_descriptor *stats = numbers_of_rows(b, WF_DNN_ATT_STATS);
     wf_cuda_descriptor *scale = wf_dnn_scalar(&b->base, RANK, (float)a->scale);
     wf_cuda_descriptor *x = masked_scores(b, q, k, scale, WF_DNN_ATT_MASK), *most, *sum, *log;
 
@@ -221,17 +240,17 @@ static void forward(builder *b)
 static void backward(builder *b)
 {
     const wf_dnn_attention *a = b->a;
-    wf_cuda_descriptor *q = tensor(b, WF_DNN_ATT_Q, b->type, a->t, a->d, false);
-    wf_cuda_descriptor *k = tensor(b, WF_DNN_ATT_K, b->type, a->s, a->d, true);
-    wf_cuda_descriptor *v = tensor(b, WF_DNN_ATT_V, b->type, a->s, a->e, true);
-    wf_cuda_descriptor *y = tensor(b, WF_DNN_ATT_Y, b->type, a->t, a->e, false);
-    wf_cuda_descriptor *dy = tensor(b, WF_DNN_ATT_DY, b->type, a->t, a->e, false);
-    wf_cuda_descriptor *stats = tensor(b, WF_DNN_ATT_STATS, WF_DNN_F32, a->t, 1, false);
-    wf_cuda_descriptor *room = tensor(b, WF_DNN_ATT_ROOM, WF_DNN_F32, a->t, 1, false);
+    wf_cuda_descriptor *q = tensor(b, WF_DNN_ATT_Q, a->t, a->d, false);
+    wf_cuda_descriptor *k = tensor(b, WF_DNN_ATT_K, a->s, a->d, true);
+    wf_cuda_descriptor *v = tensor(b, WF_DNN_ATT_V, a->s, a->e, true);
+    wf_cuda_descriptor *y = tensor(b, WF_DNN_ATT_Y, a->t, a->e, false);
+    wf_cuda_descriptor *dy = tensor(b, WF_DNN_ATT_DY, a->t, a->e, false);
+    wf_cuda_descriptor *stats = numbers_of_rows(b, WF_DNN_ATT_STATS);
+    wf_cuda_descriptor *room = numbers_of_rows(b, WF_DNN_ATT_ROOM);
     wf_cuda_descriptor *scale = wf_dnn_scalar(&b->base, RANK, (float)a->scale);
     wf_cuda_descriptor *x, *p, *sum, *turned;
 
-    x = each(b, WF_DNN_MUL, dy, y, inner(b, WF_DNN_F32, a->t, a->e, false));
+    x = each(b, WF_DNN_MUL, dy, y, inner(b, WF_DNN_F32, lay(b, a->t, a->e)));
     sum = reduce(b, WF_DNN_SUM_OF, x);
     sum = each(b, WF_DNN_MUL, sum, wf_dnn_scalar(&b->base, RANK, 1), room);
     x = masked_scores(b, q, k, scale, WF_DNN_ATT_GRAD_MASK);
@@ -239,14 +258,14 @@ static void backward(builder *b)
     if (a->causal)
         x = hide_later(b, x);
     p = each(b, WF_DNN_EXP, x, NULL, scores(b, WF_DNN_F32));
-    product(b, turned_scores(b, p), dy, tensor(b, WF_DNN_ATT_DV, b->type, a->s, a->e, false));
+    product(b, turned_scores(b, p), dy, tensor(b, WF_DNN_ATT_DV, a->s, a->e, false));
     x = product(b, dy, v, scores(b, WF_DNN_F32));
     x = each(b, WF_DNN_SUB, x, sum, scores(b, WF_DNN_F32));
     x = each(b, WF_DNN_MUL, x, p, scores(b, WF_DNN_F32));
     x = each(b, WF_DNN_MUL, x, scale, scores(b, WF_DNN_F32));
-    product(b, turned_scores(b, x), q, tensor(b, WF_DNN_ATT_DK, b->type, a->s, a->d, false));
-    turned = view(b, k, inner(b, b->type, a->s, a->d, false));
-    product(b, x, turned, tensor(b, WF_DNN_ATT_DQ, b->type, a->t, a->d, false));
+    product(b, turned_scores(b, x), q, tensor(b, WF_DNN_ATT_DK, a->s, a->d, false));
+    turned = view(b, k, inner(b, b->type, lay_heads(b, a->s, a->d)));
+    product(b, x, turned, tensor(b, WF_DNN_ATT_DQ, a->t, a->d, false));
 }
 
 static int build(const wf_cuda_calls *calls, wf_cuda_dnn *dnn, const void *of, wf_dnn_graph *g)

@@ -11,11 +11,13 @@
 
 #include "common/kernels/cuda/dnn/graph.h"
 
-/* Tensors, all without gaps: q, y and their gradients are of the case's narrow type [heads, t, d or
- * e], k and v and theirs likewise [heads, s, d or e]; STATS are float32 [heads, t], the logarithm
- * of the sum of each row's exponentials, which the forward pass makes and the gradient reads; ROOM
- * is float32 [heads, t], where the gradient keeps sums. MASK, float32 [t, s], is added to the
- * scores of each head: the last one, if the case has it. */
+/* Tensors: q, y and their gradients are of the case's narrow type [groups, heads, t, d or e], k and
+ * v and theirs likewise [groups, heads, s, d or e], without gaps, or where `side` is above 1 with
+ * the rows of so many heads side by side: [groups, t or s, side, d or e], of which `heads` are
+ * meant. STATS are float32 [groups, heads, t], the logarithm of the sum of each row's exponentials,
+ * which the forward pass makes and the gradient reads; ROOM is float32 [groups, heads, t], where
+ * the gradient keeps sums. MASK, float32 [t, s], is added to the scores of each head: the last one,
+ * if the case has it. */
 enum { WF_DNN_ATT_Q, WF_DNN_ATT_K, WF_DNN_ATT_V, WF_DNN_ATT_Y, WF_DNN_ATT_STATS };
 enum { WF_DNN_ATT_MASK = WF_DNN_ATT_STATS + 1 }; /* of the forward pass */
 enum {
@@ -32,7 +34,7 @@ enum {
 typedef struct wf_dnn_attention {
     int64_t is_grad;
     int64_t dtype; /* WF_BF16 or WF_F16 */
-    int64_t heads, t, s, d, e;
+    int64_t groups, heads, side, t, s, d, e;
     int64_t causal;    /* row i sees columns 0 to i alone */
     int64_t adds_mask; /* not with causal */
     double scale;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cuda/nn/dot_attention.cu - DotAttention and its gradient, by products and rows of
- * softmax: the scores of some heads at a time lie in the workspace. The gradient works the
- * probabilities out again. Where factors may be 16 bits, cuDNN computes what it can. */
+ * softmax: the scores of some heads at a time lie in the workspace, and so do these heads' rows
+ * where they lie apart. The gradient works the probabilities out again. Where factors may be 16
+ * bits, cuDNN computes what it can. */
 #include "common/kernels/cuda/elementwise/each.h"
 #include "common/kernels/cuda/nn/fused_attention.h"
 #include "common/kernels/cuda/nn/softmax.h"
@@ -19,6 +20,9 @@ const size_t SCORE_BYTES = (size_t)256 << 20;
 /* The products: scores q k', their use p v, and the four of the way back. */
 enum stage { SCORES, USE, DV, DP, DQ, DK, STAGES };
 
+/* Tensors whose rows may lie apart. Y: or its gradient, of the way back. */
+enum operand { OF_Q, OF_K, OF_V, OF_Y, OF_DQ, OF_DK, OF_DV, OPERANDS };
+
 struct plan {
     wf_attention a;
     int64_t some; /* heads at a time; divides their number */
@@ -26,8 +30,9 @@ struct plan {
     bool sums;    /* the mask is added; else it says where `fill` goes */
     wf_walk mask; /* over the scores of all heads; n 0: there is none */
     wf_batch products[STAGES];
-    size_t scores, slopes;    /* in the workspace: [some, t, s] each */
-    wf_fused_attention fused; /* with a forward pass: what is above is not used */
+    size_t scores, slopes;     /* in the workspace: [some, t, s] each */
+    size_t together[OPERANDS]; /* likewise, of heads whose rows lie apart */
+    wf_fused_attention fused;  /* with a forward pass: what is above is not used */
 };
 
 /* Masks the scores of `n` elements from number `first` on; T(0) for `fill` and no sums: slopes. */
@@ -53,6 +58,28 @@ template <class T> __global__ void hide_later(int64_t t, wf_around a, T *scores)
     for (int64_t row = blockIdx.x; row < a.outer; row += gridDim.x)
         for (int64_t i = row % t + 1 + threadIdx.x; i < a.axis; i += blockDim.x)
             scores[row * a.axis + i] = -T(INFINITY);
+}
+
+/* `n` heads from number `first` of `side` on, of `rows` each, which lie apart. */
+struct wf_apart {
+    uint32_t n, first, side, rows;
+    int64_t width;
+};
+
+/* Brings their rows together, [n, rows, width], or back: a warp to a row. */
+template <class T> __global__ void bring_rows(const T *from, T *to, wf_apart a, bool back)
+{
+    const uint32_t warps = blockDim.x / WF_WARP;
+
+    for (uint32_t i = blockIdx.x * warps + threadIdx.x / WF_WARP; i < a.n * a.rows;
+         i += gridDim.x * warps) {
+        const uint32_t head = a.first + i / a.rows, group = head / a.side;
+        const int64_t row = (int64_t)group * a.rows + i % a.rows;
+        const int64_t apart = (row * a.side + head % a.side) * a.width, here = i * a.width;
+
+        for (int64_t k = threadIdx.x % WF_WARP; k < a.width; k += WF_WARP)
+            to[(back ? apart : here) + k] = from[(back ? here : apart) + k];
+    }
 }
 
 /* ds = p (dp - sum of p dp) scale, in dp's place. */
@@ -115,11 +142,31 @@ wf_batch product_of(const plan *p, stage which, wf_dtype dtype)
 
 void lay_mask(plan *p, const wf_tensor *q, const wf_tensor *mask)
 {
-    wf_tensor scores = *q;
+    const wf_tensor scores = wf_attention_scores(&p->a, q);
 
-    scores.dims[q->rank - 1] = p->a.s;
     p->sums = mask->dtype != WF_BOOL;
     wf_walk_broadcast(&p->mask, &scores, 1, &mask);
+}
+
+/* Rows of a head, and their length. */
+int64_t rows_in(const plan *p, operand which)
+{
+    return which == OF_Q || which == OF_DQ || which == OF_Y ? p->a.t : p->a.s;
+}
+
+int64_t width_of(const plan *p, operand which)
+{
+    return which == OF_V || which == OF_DV || which == OF_Y ? p->a.e : p->a.d;
+}
+
+/* Room for heads whose rows lie apart. */
+wf_status take_together(wf_prep *prep, plan *p, bool is_grad, wf_err *err)
+{
+    for (int which = 0; p->a.side > 1 && which < (is_grad ? OPERANDS : OF_DQ); which++)
+        WF_TRY(wf_take_room(prep,
+                            p->some * rows_in(p, (operand)which) * width_of(p, (operand)which),
+                            p->size, &p->together[which], err));
+    return WF_OK;
 }
 
 /* in: q, k, v, mask. dy: NULL without the gradient. */
@@ -152,6 +199,7 @@ wf_status prepare_for(wf_prep *prep, const wf_tensor *const in[], const wf_tenso
         if (!is_grad || which != USE)
             WF_TRY(wf_batch_new(prep, &p->products[which], err));
     }
+    WF_TRY(take_together(prep, p, is_grad, err));
     scores = p->a.t * p->a.s * p->some;
     WF_TRY(wf_take_room(prep, scores, p->size, &p->scores, err));
     return is_grad ? wf_take_room(prep, scores, p->size, &p->slopes, err) : WF_OK;
@@ -169,10 +217,56 @@ wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[], const wf_tens
     return prepare_for(prep, in + 1, in[0], out, err);
 }
 
-/* What is at [head, 0, 0] of a tensor with `each` elements a head. */
-template <class T> T *at_head(const wf_tensor *t, int64_t head, int64_t each)
+/* Where `some` heads of a tensor from number `head` on lie one behind the other: in their place, or
+ * in the workspace. */
+template <class T> T *heads_at(const wf_run *run, const wf_tensor *t, int64_t head, operand which)
 {
-    return static_cast<T *>(t->data) + head * each;
+    const plan *p = static_cast<const plan *>(run->state);
+
+    if (p->a.side > 1)
+        return wf_room<T>(run, p->together[which]);
+    return static_cast<T *>(t->data) + head * rows_in(p, which) * width_of(p, which);
+}
+
+template <class T>
+wf_status bring(const wf_run *run, const wf_tensor *t, int64_t head, operand which, bool back,
+                wf_err *err)
+{
+    const plan *p = static_cast<const plan *>(run->state);
+    const int64_t side = p->a.side, rows = rows_in(p, which), width = width_of(p, which);
+    T *apart = static_cast<T *>(t->data) + head / side * side * rows * width;
+    T *here = wf_room<T>(run, p->together[which]);
+    const wf_apart a = {(uint32_t)p->some, (uint32_t)(head % side), (uint32_t)side, (uint32_t)rows,
+                        width};
+
+    if (side == 1 || rows * width == 0)
+        return WF_OK;
+    return wf_launch(run, "heads", bring_rows<T>, wf_blocks(run, p->some * rows * WF_WARP), err,
+                     back ? here : apart, back ? apart : here, a, back);
+}
+
+/* Where they are read, with their rows together. */
+template <class T>
+wf_status read_heads(const wf_run *run, const wf_tensor *t, int64_t head, operand which,
+                     const T **at, wf_err *err)
+{
+    *at = heads_at<T>(run, t, head, which);
+    return bring<T>(run, t, head, which, false, err);
+}
+
+/* What is read of `some` heads. */
+template <class T> struct factors {
+    const T *q, *k, *v;
+};
+
+/* in: q, k, v. */
+template <class T>
+wf_status read_three(const wf_run *run, const wf_tensor *const in[], int64_t head, factors<T> *f,
+                     wf_err *err)
+{
+    WF_TRY(read_heads<T>(run, in[0], head, OF_Q, &f->q, err));
+    WF_TRY(read_heads<T>(run, in[1], head, OF_K, &f->k, err));
+    return read_heads<T>(run, in[2], head, OF_V, &f->v, err);
 }
 
 wf_around rows_of(const plan *p)
@@ -192,26 +286,24 @@ wf_status fill_where(const wf_run *run, const wf_tensor *mask, int64_t head, T v
                      p->mask, head * each, n, value, scores);
 }
 
-/* The probabilities of `some` heads from number `head` on, from the product to the softmax. in: q,
- * k, v, mask. */
+/* The probabilities of `some` heads from number `head` on, from the product to the softmax. */
 template <class T>
-wf_status find_probabilities(const wf_run *run, const wf_tensor *const in[], int64_t head,
-                             wf_err *err)
+wf_status find_probabilities(const wf_run *run, const factors<T> &f, const wf_tensor *mask,
+                             int64_t head, wf_err *err)
 {
     const plan *p = static_cast<const plan *>(run->state);
     const int64_t each = p->a.t * p->a.s, n = p->some * each;
     T *scores = wf_room<T>(run, p->scores);
 
-    WF_TRY(wf_batch_go(&p->products[SCORES], run, at_head<T>(in[0], head, p->a.t * p->a.d),
-                       at_head<T>(in[1], head, p->a.s * p->a.d), scores, err));
+    WF_TRY(wf_batch_go(&p->products[SCORES], run, f.q, f.k, scores, err));
     if (p->a.causal)
         WF_TRY(wf_launch(run, "mask", hide_later<T>, wf_blocks_of_rows(run, rows_of(p)), err,
                          p->a.t, rows_of(p), scores));
     else if (p->mask.n && p->sums)
-        WF_TRY(wf_launch(run, "mask", add_mask<T>, wf_blocks(run, n), err, wf_in<T>(in[3]), p->mask,
+        WF_TRY(wf_launch(run, "mask", add_mask<T>, wf_blocks(run, n), err, wf_in<T>(mask), p->mask,
                          head * each, n, scores));
     else if (p->mask.n)
-        WF_TRY(fill_where(run, in[3], head, (T)p->a.fill, scores, err));
+        WF_TRY(fill_where(run, mask, head, (T)p->a.fill, scores, err));
     return wf_softmax<T, false>(run, scores, scores, rows_of(p), err);
 }
 
@@ -227,28 +319,31 @@ wf_status attend(const wf_run *run, const wf_tensor *const in[], wf_tensor *cons
     if (p->fused.forward)
         return wf_fused_attend(run, &p->fused, in, out[0], err);
     for (int64_t h = 0; h < a.heads; h += p->some) {
-        WF_TRY(find_probabilities<T>(run, in, h, err));
-        WF_TRY(wf_batch_go(&p->products[USE], run, wf_room<T>(run, p->scores),
-                           at_head<T>(in[2], h, a.s * a.e), at_head<T>(out[0], h, a.t * a.e), err));
+        factors<T> f;
+
+        WF_TRY(read_three<T>(run, in, h, &f, err));
+        WF_TRY(find_probabilities<T>(run, f, in[3], h, err));
+        WF_TRY(wf_batch_go(&p->products[USE], run, wf_room<T>(run, p->scores), f.v,
+                           heads_at<T>(run, out[0], h, OF_Y), err));
+        WF_TRY(bring<T>(run, out[0], h, OF_Y, true, err));
     }
     return WF_OK;
 }
 
-/* The slopes of the scores, in the workspace. in: q, k, v, mask. */
+/* The slopes of the scores, in the workspace. */
 template <class T>
-wf_status slopes_of(const wf_run *run, const T *dy, const wf_tensor *const in[], int64_t head,
+wf_status slopes_of(const wf_run *run, const T *dy, const T *v, const wf_tensor *mask, int64_t head,
                     wf_err *err)
 {
     const plan *p = static_cast<const plan *>(run->state);
     T *slopes = wf_room<T>(run, p->slopes);
     const wf_around rows = rows_of(p);
 
-    WF_TRY(wf_batch_go(&p->products[DP], run, dy, at_head<T>(in[2], head, p->a.s * p->a.e), slopes,
-                       err));
+    WF_TRY(wf_batch_go(&p->products[DP], run, dy, v, slopes, err));
     WF_TRY(wf_launch_meeting(run, "slopes", find_slopes<T>, wf_blocks_of_rows(run, rows),
                              wf_threads(rows.axis), err, wf_room<const T>(run, p->scores), slopes,
                              (T)p->a.scale, rows));
-    return p->mask.n && !p->sums ? fill_where(run, in[3], head, T(0), slopes, err) : WF_OK;
+    return p->mask.n && !p->sums ? fill_where(run, mask, head, T(0), slopes, err) : WF_OK;
 }
 
 /* From dy, q, k, v, mask. */
@@ -262,20 +357,25 @@ wf_status attend_grad(const wf_run *run, const wf_tensor *const in[], wf_tensor 
     if (p->fused.forward)
         return wf_fused_grad(run, &p->fused, in, out, err);
     for (int64_t h = 0; h < a.heads; h += p->some) {
-        const T *dy = at_head<T>(in[0], h, a.t * a.e), *q = at_head<T>(in[1], h, a.t * a.d);
         T *probabilities = wf_room<T>(run, p->scores), *slopes = wf_room<T>(run, p->slopes);
-        T *dk = at_head<T>(out[1], h, a.s * a.d);
+        T *dk = heads_at<T>(run, out[1], h, OF_DK);
+        factors<T> f;
+        const T *dy;
 
+        WF_TRY(read_three<T>(run, in + 1, h, &f, err));
+        WF_TRY(read_heads<T>(run, in[0], h, OF_Y, &dy, err));
         if (a.t > 0) {
-            WF_TRY(find_probabilities<T>(run, in + 1, h, err));
-            WF_TRY(slopes_of(run, dy, in + 1, h, err));
+            WF_TRY(find_probabilities<T>(run, f, in[4], h, err));
+            WF_TRY(slopes_of(run, dy, f.v, in[4], h, err));
         }
         WF_TRY(wf_batch_go(&p->products[DV], run, probabilities, dy,
-                           at_head<T>(out[2], h, a.s * a.e), err));
-        WF_TRY(wf_batch_go(&p->products[DQ], run, slopes, at_head<T>(in[2], h, a.s * a.d),
-                           at_head<T>(out[0], h, a.t * a.d), err));
-        WF_TRY(a.trans_k ? wf_batch_go(&p->products[DK], run, q, slopes, dk, err)
-                         : wf_batch_go(&p->products[DK], run, slopes, q, dk, err));
+                           heads_at<T>(run, out[2], h, OF_DV), err));
+        WF_TRY(wf_batch_go(&p->products[DQ], run, slopes, f.k, heads_at<T>(run, out[0], h, OF_DQ),
+                           err));
+        WF_TRY(a.trans_k ? wf_batch_go(&p->products[DK], run, f.q, slopes, dk, err)
+                         : wf_batch_go(&p->products[DK], run, slopes, f.q, dk, err));
+        for (int i = 0; i < 3; i++)
+            WF_TRY(bring<T>(run, out[i], h, (operand)(OF_DQ + i), true, err));
     }
     return WF_OK;
 }

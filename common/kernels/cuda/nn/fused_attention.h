@@ -2,8 +2,8 @@
 /* common/kernels/cuda/nn/fused_attention.h - DotAttention and its gradient by cuDNN's kernels
  * (dnn/attention.h), where factors may be rounded to bfloat16 or float16. Tensors of that type are
  * read and written where they lie, but for a k that is turned; of others the workspace has copies
- * in it. So results are rounded to the type in any case. The gradient makes y and the statistics of
- * its rows again.
+ * in it, with rows as far apart. So results are rounded to the type in any case. The gradient makes
+ * y and the statistics of its rows again.
  */
 #ifndef WF_KERNELS_CUDA_FUSED_ATTENTION_H
 #define WF_KERNELS_CUDA_FUSED_ATTENTION_H
@@ -21,7 +21,8 @@ extern "C" {
 struct wf_fused_attention {
     wf_attention a;
     wf_dtype type; /* that cuDNN computes in: WF_BF16 or WF_F16 */
-    int64_t some;  /* heads at a time; divides their number */
+    int64_t some;  /* heads at a time; divides their number, and is a part or a multiple of the
+                    * heads that lie side by side */
     bool sums;
     wf_walk mask;                      /* over [t, s]; n 0: there is none */
     wf_dnn_way *forward, *grad;        /* NULL: not by cuDNN; without a gradient */
@@ -64,7 +65,7 @@ inline int64_t wf_fused_heads(const wf_attention &a)
     const int64_t most = (int64_t)WF_DNN_MOST_WORKSPACE / 8 * 7 / each;
     int64_t some = WF_MIN(WF_MAX(most, (int64_t)1), a.heads);
 
-    while (a.heads % some)
+    while (a.heads % some || (some % a.side && a.side % some))
         some--;
     return some;
 }
@@ -80,7 +81,9 @@ inline wf_status wf_ask_attention(wf_prep *prep, const wf_fused_attention *f, bo
 
     c.is_grad = is_grad;
     c.dtype = f->type;
-    c.heads = f->some;
+    c.side = f->a.side;
+    c.groups = c.side > 1 ? WF_MAX(f->some / c.side, (int64_t)1) : 1;
+    c.heads = f->some / c.groups;
     c.t = f->a.t;
     c.s = f->a.s;
     c.d = f->a.d;
@@ -101,11 +104,16 @@ inline bool wf_is_ready(const wf_fused_attention *f, const wf_tensor *t, bool tu
     return t->dtype == f->type && !turned;
 }
 
-/* Room for a copy of `some` heads of n elements, where cuDNN takes them from there. */
+/* Room for a copy of heads of n elements each, where cuDNN takes them from there: of `some`, or
+ * where these are a part of those side by side, of all of those. */
 inline wf_status wf_take_heads(wf_prep *prep, const wf_fused_attention *f, const wf_tensor *t,
                                bool turned, int64_t n, size_t *at, wf_err *err)
 {
-    return wf_is_ready(f, t, turned) ? WF_OK : wf_take_room(prep, n, sizeof(uint16_t), at, err);
+    const int64_t heads = WF_MAX(f->some, f->a.side);
+
+    if (wf_is_ready(f, t, turned))
+        return WF_OK;
+    return wf_take_room(prep, heads * n, sizeof(uint16_t), at, err);
 }
 
 /* in: q, k, v. dy and out are of the gradient; else dy is NULL, and out is y. */
@@ -114,8 +122,8 @@ inline wf_status wf_take_fused_room(wf_prep *prep, wf_fused_attention *f,
                                     const wf_tensor *const out[], wf_err *err)
 {
     const wf_attention &a = f->a;
-    const int64_t q = f->some * a.t * a.d, k = f->some * a.s * a.d, v = f->some * a.s * a.e;
-    const int64_t y = f->some * a.t * a.e, rows = f->some * a.t;
+    const int64_t q = a.t * a.d, k = a.s * a.d, v = a.s * a.e, y = a.t * a.e;
+    const int64_t rows = f->some * a.t;
 
     WF_TRY(wf_take_heads(prep, f, in[0], false, q, &f->q, err));
     WF_TRY(wf_take_heads(prep, f, in[1], a.trans_k, k, &f->k, err));
@@ -125,7 +133,7 @@ inline wf_status wf_take_fused_room(wf_prep *prep, wf_fused_attention *f,
         WF_TRY(wf_take_room(prep, a.t * a.s, sizeof(float), &f->mask_at, err));
     if (!f->grad)
         return wf_take_heads(prep, f, out[0], false, y, &f->y, err);
-    WF_TRY(wf_take_room(prep, y, sizeof(uint16_t), &f->y, err));
+    WF_TRY(wf_take_room(prep, WF_MAX(f->some, a.side) * y, sizeof(uint16_t), &f->y, err));
     WF_TRY(wf_take_heads(prep, f, dy, false, y, &f->dy, err));
     WF_TRY(wf_take_heads(prep, f, out[0], false, q, &f->dq, err));
     WF_TRY(wf_take_heads(prep, f, out[1], a.trans_k, k, &f->dk, err));
@@ -168,28 +176,23 @@ inline wf_status wf_fused_new(wf_prep *prep, wf_fused_attention *f, const wf_ten
 
 /* ---- running ---- */
 
-/* A narrow copy of what lies [n, rows, columns], or [n, columns, rows] where it is turned. */
-static __global__ void wf_narrow_heads(wf_narrow_from x, wf_narrow_to to, int64_t n, int64_t rows,
-                                       int64_t columns, bool turned)
+/* A copy of what lies [n, columns, rows], as [n, rows, columns]. */
+static __global__ void wf_turn_heads(wf_narrow_from x, wf_narrow_to to, int64_t n, int64_t rows,
+                                     int64_t columns)
 {
     for (int64_t i = wf_first(); i < n * rows * columns; i += wf_all()) {
         const int64_t head = i / (rows * columns), in_head = i % (rows * columns);
-        const int64_t from = in_head % columns * rows + in_head / columns;
 
-        to[i] = x[turned ? head * rows * columns + from : i];
+        to[i] = x[head * rows * columns + in_head % columns * rows + in_head / columns];
     }
 }
 
-/* And back. */
-static __global__ void wf_widen_heads(wf_narrow_from x, wf_narrow_to to, int64_t n, int64_t rows,
-                                      int64_t columns, bool turned)
+/* A copy of `rows` rows of n elements, `step` apart, to places that are as far apart. */
+static __global__ void wf_copy_rows(wf_narrow_from x, wf_narrow_to to, int64_t rows, int64_t n,
+                                    int64_t step)
 {
-    for (int64_t i = wf_first(); i < n * rows * columns; i += wf_all()) {
-        const int64_t head = i / (rows * columns), in_head = i % (rows * columns);
-        const int64_t from = in_head % rows * columns + in_head / rows;
-
-        to[i] = x[turned ? head * rows * columns + from : i];
-    }
+    for (int64_t i = wf_first(); i < rows * n; i += wf_all())
+        to[i / n * step + i % n] = x[i / n * step + i % n];
 }
 
 static __global__ void wf_spread_sums(const float *mask, wf_walk w, float *to)
@@ -218,34 +221,49 @@ inline void *wf_heads_at(const wf_run *run, const wf_fused_attention *f, const w
 {
     if (!wf_is_ready(f, h.of, h.turned))
         return wf_room<uint16_t>(run, h.copy);
-    return static_cast<uint16_t *>(h.of->data) + h.first * h.rows * h.columns;
+    return static_cast<uint16_t *>(h.of->data) +
+           wf_attention_row(&f->a, h.first, 0, h.rows, h.columns);
+}
+
+/* Copies heads from x to y, which has them as rows and columns: x too, unless they are turned. */
+inline wf_status wf_copy_heads(const wf_run *run, const wf_fused_attention *f, const wf_heads &h,
+                               wf_narrow_from x, wf_narrow_to y, int64_t rows, int64_t columns,
+                               wf_err *err)
+{
+    const int64_t n = h.n * rows * columns, side = f->a.side;
+
+    if (h.turned)
+        return wf_launch(run, "turn", wf_turn_heads, wf_blocks(run, n), err, x, y, h.n, rows,
+                         columns);
+    if (h.n % side)
+        return wf_launch(run, "rows", wf_copy_rows, wf_blocks(run, n), err, x, y, rows,
+                         h.n * columns, side * columns);
+    return wf_convert(run, x.dtype, x.at, y.dtype, y.at, n, err);
 }
 
 /* Makes the copy, where it is read. */
 inline wf_status wf_heads_in(const wf_run *run, const wf_fused_attention *f, const wf_heads &h,
                              wf_err *err)
 {
-    const int64_t each = h.rows * h.columns;
+    const int64_t first = wf_attention_row(&f->a, h.first, 0, h.rows, h.columns);
 
     if (wf_is_ready(f, h.of, h.turned))
         return WF_OK;
-    return wf_launch(run, "narrow", wf_narrow_heads, wf_blocks(run, h.n * each), err,
-                     wf_read<wf_narrow>(h.of) + h.first * each,
-                     wf_narrow_to{wf_room<void>(run, h.copy), f->type}, h.n, h.rows, h.columns,
-                     h.turned);
+    return wf_copy_heads(run, f, h, wf_read<wf_narrow>(h.of) + first,
+                         wf_narrow_to{wf_room<void>(run, h.copy), f->type}, h.rows, h.columns, err);
 }
 
-/* And takes it back, where it was written. */
+/* And takes it back, where it was written: a turned one is turned again. */
 inline wf_status wf_heads_out(const wf_run *run, const wf_fused_attention *f, const wf_heads &h,
                               wf_err *err)
 {
-    const int64_t each = h.rows * h.columns;
+    const int64_t first = wf_attention_row(&f->a, h.first, 0, h.rows, h.columns);
+    const wf_narrow_from made = {wf_room<void>(run, h.copy), f->type};
 
     if (wf_is_ready(f, h.of, h.turned))
         return WF_OK;
-    return wf_launch(run, "widen", wf_widen_heads, wf_blocks(run, h.n * each), err,
-                     wf_narrow_from{wf_room<void>(run, h.copy), f->type},
-                     wf_write<wf_narrow>(h.of) + h.first * each, h.n, h.rows, h.columns, h.turned);
+    return wf_copy_heads(run, f, h, made, wf_write<wf_narrow>(h.of) + first,
+                         h.turned ? h.columns : h.rows, h.turned ? h.rows : h.columns, err);
 }
 
 inline wf_status wf_spread_mask(const wf_run *run, const wf_fused_attention *f,
