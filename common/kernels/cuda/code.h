@@ -25,8 +25,11 @@ extern "C" {
 
 #ifdef __CUDACC__
 #define WF_SHARED(T, name, n) __shared__ T name[n]
+/* Before a loop whose arrays are to stay in registers. */
+#define WF_UNROLL _Pragma("unroll")
 #else
 #include "common/kernels/cuda/on_host.h"
+#define WF_UNROLL
 #endif
 
 #include <tuple>
@@ -40,8 +43,9 @@ extern "C" {
 /* A run-time function's code, of the host and of the device. */
 #define WF_CODE __device__ __forceinline__
 
-/* Threads that run together; those of a block, at most; warps of such a block. */
-enum { WF_WARP = 32, WF_BLOCK = 256, WF_WARPS = 8 };
+/* Threads that run together; those of a block, at most; warps of such a block. Kernels that say so
+ * (__launch_bounds__) have blocks of up to WF_LARGE_BLOCK threads. */
+enum { WF_WARP = 32, WF_BLOCK = 256, WF_WARPS = 8, WF_LARGE_BLOCK = 1024, WF_LARGE_WARPS = 32 };
 /* Bytes to which the tensors of a plan are aligned. */
 enum { WF_ALIGNED = 64 };
 
@@ -130,6 +134,13 @@ wf_status wf_launch_meeting(const wf_run *run, const char *name, void (*kernel)(
     return wf_launch_as(true, run, name, kernel, blocks, threads, err, given...);
 }
 
+/* Threads for a block of up to WF_LARGE_BLOCK whose threads share n elements, several each. */
+static inline unsigned wf_large_threads(int64_t n)
+{
+    return (unsigned)WF_MIN(wf_ceil_div(WF_MAX(n, (int64_t)1), 16 * WF_WARP) * WF_WARP,
+                            (int64_t)WF_LARGE_BLOCK);
+}
+
 /* Threads for a block whose threads share n elements. */
 static inline unsigned wf_threads(int64_t n)
 {
@@ -143,7 +154,7 @@ static inline unsigned wf_threads(int64_t n)
  * gets the same bits. `nothing` is what f leaves a value with. */
 template <class T, class F> WF_CODE T wf_join_block(T value, T nothing, F f)
 {
-    WF_SHARED(T, joined, WF_WARPS);
+    WF_SHARED(T, joined, WF_LARGE_WARPS);
     T all = nothing;
 
     for (unsigned mask = WF_WARP / 2; mask > 0; mask /= 2)

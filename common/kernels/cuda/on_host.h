@@ -9,12 +9,14 @@ extern "C" {
 }
 
 #include <bit>
+#include <cmath>
 
 #define __global__
 #define __host__
 #define __device__
 #define __forceinline__ inline
 #define __grid_constant__
+#define __launch_bounds__(...)
 #define threadIdx (wf_host_self()->thread)
 #define blockIdx (wf_host_self()->block)
 #define blockDim (wf_host_self()->block_dim)
@@ -73,6 +75,16 @@ inline float __fsub_rn(float x, float y)
 inline double __dsub_rn(double x, double y)
 {
     return x - y;
+}
+
+inline float __expf(float x)
+{
+    return std::exp(x);
+}
+
+inline float __fdividef(float x, float y)
+{
+    return x / y;
 }
 
 /* An element of an array that the threads of a block share. */
