@@ -485,6 +485,11 @@ def losses():
                     yield single("SoftmaxCrossEntropyGrad", d, shape, label, *w, domain=weft, **a)
                     yield single("NegativeLogLikelihoodLossGrad", d, shape, label, *w, domain=weft,
                                  **a)
+    for shape in ((7, 1003), (3, 5001), (1200, 6)):  # rows that begin at any element; many records
+        label = np.random.default_rng(5).integers(0, shape[1], shape[:1])
+        yield single("SoftmaxCrossEntropyLoss", shape, label, n_out=2)
+        yield single("SoftmaxCrossEntropyLoss", shape, label)
+        yield single("SoftmaxCrossEntropyGrad", (), shape, label, domain=weft)
     for reduction in ("mean", "sum", "none"):
         for x, z in (((3, 4), (3, 4)), ((5,), (5,)), ((3, 4), (4,)), ((3, 4), (1,))):
             d = x if reduction == "none" else ()

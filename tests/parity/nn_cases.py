@@ -200,7 +200,8 @@ def norms(single):
         yield single("GroupNormalization", (3, 32, 9, 11), (scale,), (scale,), num_groups=4)
         yield single("GroupNormalizationGrad", (3, 32, 9, 11), (3, 32, 9, 11), (scale,), n_out=3,
                      num_groups=4, domain="ai.weft")
-    for shape, axis in (((3, 5), -1), ((6, 300, 40), -2), ((70, 384), 1)):
+    for shape, axis in (((3, 5), -1), ((6, 300, 40), -2), ((70, 384), 1), ((300, 24), -1), ((21, 768), -1),
+                        ((19, 1000), -1), ((5, 1040), -1), ((3, 8188), -1)):
         row = shape[axis % len(shape):]
         yield single("LayerNormalization", shape, row, row, axis=axis, n_out=3)
         yield single("LayerNormalizationGrad", shape, shape, row, axis=axis, n_out=3,
@@ -266,6 +267,24 @@ def small_products(single):
         yield single("ScoreKeys", ((50,), np.float64), labels, domain="ai.weft")
 
 
+def max_pool_gradients(single):
+    """Of windows that are tiles, that are apart with elements between them, and that overlap; most have
+    several elements that equal the largest."""
+    rng = np.random.default_rng(11)
+    windows = [(x, attrs) for _, x, attrs in poolings()]
+    for shape, kernel, stride, pad in (((3, 5, 8, 12), 2, 2, 0), ((3, 5, 9, 13), 2, 2, 0), ((2, 3, 10, 9), 2, 3, 1),
+                                       ((2, 3, 9, 12), 3, 3, 0), ((2, 3, 11, 11), 3, 4, 1), ((2, 3, 15, 14), 3, 2, 1),
+                                       ((2, 3, 6, 7), 2, 1, 0), ((2, 2, 12, 8), 4, 4, 0)):
+        windows.append((shape, dict(kernel_shape=[kernel] * 2, strides=[stride] * 2, pads=[pad] * 4)))
+    for shape, attrs in windows:
+        x = np.round(2 * rng.normal(0, 1.5, shape)).astype(np.float32) / 2
+        window = weft_nn.pool_window(x, **attrs)
+        padded = window.pad(x, -np.inf)
+        y = np.max([padded[at] for _, at in window.taps()], axis=0)
+        yield single("MaxPool", x, **attrs)
+        yield single("MaxPoolGrad", rng.normal(0, 1, y.shape).astype(np.float32), x, y, domain="ai.weft", **attrs)
+
+
 def singles(single):
     yield from norms(single)
     for op, gates, name, attrs in recurrences():
@@ -299,6 +318,7 @@ def singles(single):
                 yield single("AveragePool", (x, dtype), **attrs)
         yield single("LpPool", x, **attrs)
         yield single("MaxPool", (x, np.uint8), **attrs)
+    yield from max_pool_gradients(single)
     yield from resized(single)
     yield from small_products(single)
     for op in ("GlobalAveragePool", "GlobalMaxPool"):

@@ -120,6 +120,28 @@ struct wf_narrow_to {
 
 /* ---- four at a time (fours.h) ---- */
 
+/* One element in the two steps of fours.h. */
+template <class T> WF_CODE T wf_load_one(const T *x, int64_t i)
+{
+    return x[i];
+}
+
+template <class T> WF_CODE T wf_wide_one(const T *, T raw)
+{
+    return raw;
+}
+
+WF_CODE uint32_t wf_load_one(const wf_narrow_from &x, int64_t i)
+{
+    return x.dtype == WF_F32 ? wf_half_bits(static_cast<const float *>(x.at)[i])
+                             : static_cast<const uint16_t *>(x.at)[i];
+}
+
+WF_CODE float wf_wide_one(const wf_narrow_from &x, uint32_t raw)
+{
+    return x.dtype == WF_F32 ? wf_half_float(raw) : wf_widened(x.dtype, (uint16_t)raw);
+}
+
 /* What four elements of either width fill, or begin to. */
 struct wf_narrow_four {
     uint32_t words[4];

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cuda/nn/pooling.cu - MaxPool, AveragePool, LpPool, their global forms, and their
  * gradients. A thread computes an output from its window, and backwards an element from the outputs
- * whose windows hold it; where the window is the whole plane, a block computes it. */
+ * whose windows hold it; where the window is the whole plane, a block computes it. max_pool.h has
+ * what MaxPool does with tensors whose elements 32 bits count, but for its indices. */
+#include "common/kernels/cuda/nn/max_pool.h"
 #include "common/kernels/cuda/nn/window.h"
 extern "C" {
 #include "common/kernels/shape/pooling.h"
@@ -235,24 +237,43 @@ __global__ void length_grads(wf_pooling v, const T *dy, const T *x, const T *y, 
     }
 }
 
+struct plan {
+    wf_pooling v;
+    wf_pool max; /* of MaxPool and its gradient */
+};
+
 wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
                   wf_err *err)
 {
-    wf_pooling *v;
+    plan *p;
 
-    WF_TRY(wf_new_plan(prep, &v, err));
-    return wf_pooling_of(prep->node, in[0], out[0] ? out[0] : out[1], v, err);
+    WF_TRY(wf_new_plan(prep, &p, err));
+    WF_TRY(wf_pooling_of(prep->node, in[0], out[0] ? out[0] : out[1], &p->v, err));
+    p->max = wf_pool_of(p->v);
+    return WF_OK;
 }
 
 /* dy, x, (y) -> dx. */
 wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
                        wf_err *err)
 {
-    wf_pooling *v;
+    plan *p;
 
     (void)out;
-    WF_TRY(wf_new_plan(prep, &v, err));
-    return wf_pooling_grad_of(prep->node, in, v, err);
+    WF_TRY(wf_new_plan(prep, &p, err));
+    return wf_pooling_grad_of(prep->node, in, &p->v, err);
+}
+
+wf_status prepare_max_grad(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
+                           wf_err *err)
+{
+    plan *p;
+
+    WF_TRY(prepare_grad(prep, in, out, err));
+    p = static_cast<plan *>(prep->state);
+    p->max = wf_pool_of(p->v);
+    prep->workspace_bytes = (size_t)wf_pool_firsts(p->max) * sizeof(int);
+    return WF_OK;
 }
 
 /* Blocks for the elements of all planes, of which each has n. */
@@ -274,12 +295,15 @@ template <class T>
 wf_status max_pool(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                    wf_err *err)
 {
-    const wf_pooling &v = *static_cast<const wf_pooling *>(run->state);
+    const wf_pooling &v = static_cast<const plan *>(run->state)->v;
     const wf_from<T> x = wf_read<T>(in[0]);
     const wf_to<T> y = wf_write<T>(out[0]);
 
     if (v.whole && y && !out[1])
         return by_planes(run, find_largest_of_planes<T>, v, err, x, y);
+    if (y && !out[1] && static_cast<const plan *>(run->state)->max.fits)
+        return wf_pool_forward<T>(run, static_cast<const plan *>(run->state)->max, x, y,
+                                  lowest<wf_number<T>>(), err);
     return wf_launch(run, run->node->op->name, find_largest<T>, blocks_of(run, v, v.s.out_size),
                      err, v, x, y, wf_out<int64_t>(out[1]));
 }
@@ -288,12 +312,15 @@ template <class T>
 wf_status max_pool_grad(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                         wf_err *err)
 {
-    const wf_pooling &v = *static_cast<const wf_pooling *>(run->state);
+    const wf_pooling &v = static_cast<const plan *>(run->state)->v;
     const wf_from<T> dy = wf_read<T>(in[0]), x = wf_read<T>(in[1]), y = wf_read<T>(in[2]);
     const wf_to<T> dx = wf_write<T>(out[0]);
 
     if (v.whole)
         return by_planes(run, give_to_largest_of_planes<T>, v, err, dy, x, y, dx);
+    if (static_cast<const plan *>(run->state)->max.fits)
+        return wf_pool_backward<T>(run, static_cast<const plan *>(run->state)->max, in,
+                                   static_cast<int *>(run->workspace), out[0], err);
     return wf_launch(run, "MaxPoolGrad", give_to_largest<T>, blocks_of(run, v, v.s.in_size), err, v,
                      dy, x, y, dx);
 }
@@ -302,7 +329,7 @@ template <class T>
 wf_status average_pool(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                        wf_err *err)
 {
-    const wf_pooling &v = *static_cast<const wf_pooling *>(run->state);
+    const wf_pooling &v = static_cast<const plan *>(run->state)->v;
     const wf_from<T> x = wf_read<T>(in[0]);
     const wf_to<T> y = wf_write<T>(out[0]);
 
@@ -316,7 +343,7 @@ template <class T>
 wf_status average_pool_grad(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                             wf_err *err)
 {
-    const wf_pooling &v = *static_cast<const wf_pooling *>(run->state);
+    const wf_pooling &v = static_cast<const plan *>(run->state)->v;
 
     return wf_launch(run, "AveragePoolGrad", give_shares<T>, blocks_of(run, v, v.s.in_size), err, v,
                      wf_read<T>(in[0]), wf_write<T>(out[0]));
@@ -326,7 +353,7 @@ template <class T>
 wf_status lp_pool(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                   wf_err *err)
 {
-    const wf_pooling &v = *static_cast<const wf_pooling *>(run->state);
+    const wf_pooling &v = static_cast<const plan *>(run->state)->v;
 
     return wf_launch(run, "LpPool", find_lengths<T>, blocks_of(run, v, v.s.out_size), err, v,
                      wf_in<T>(in[0]), wf_out<T>(out[0]));
@@ -336,7 +363,7 @@ template <class T>
 wf_status lp_pool_grad(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                        wf_err *err)
 {
-    const wf_pooling &v = *static_cast<const wf_pooling *>(run->state);
+    const wf_pooling &v = static_cast<const plan *>(run->state)->v;
 
     return wf_launch(run, "LpPoolGrad", length_grads<T>, blocks_of(run, v, v.s.in_size), err, v,
                      wf_in<T>(in[0]), wf_in<T>(in[1]), wf_in<T>(in[2]), wf_out<T>(out[0]));
@@ -375,7 +402,11 @@ WF_CUDA_ROWS(pooling){
     NARROW("AveragePoolGrad", WF_DOMAIN_WEFT, prepare_grad, average_pool_grad),
     GRAD("AveragePoolGrad", WF_F64, average_pool_grad<double>),
     GRADS("LpPoolGrad", lp_pool_grad),
-    NARROW("MaxPoolGrad", WF_DOMAIN_WEFT, prepare_grad, max_pool_grad),
-    GRAD("MaxPoolGrad", WF_F64, max_pool_grad<double>),
+    NARROW("MaxPoolGrad", WF_DOMAIN_WEFT, prepare_max_grad, max_pool_grad),
+    {.op = "MaxPoolGrad",
+     .domain = WF_DOMAIN_WEFT,
+     .dtypes = WF_TYPE(WF_F64),
+     .prepare = prepare_max_grad,
+     .run = max_pool_grad<double>},
     {},
 };
