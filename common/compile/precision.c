@@ -91,8 +91,11 @@ static const row rows[] = {
      .gpu = {.makes = OUTPUT(0)}},
     FACTORS("ConvWeightGrad", INPUT(0) | INPUT(1), 0),
     FACTORS("DotAttention", INPUT(0) | INPUT(1) | INPUT(2), OUTPUT(0)),
-    FACTORS("DotAttentionGrad", INPUT(0) | INPUT(1) | INPUT(2) | INPUT(3),
-            OUTPUT(0) | OUTPUT(1) | OUTPUT(2)),
+    {.op = "DotAttentionGrad",
+     .rounds = INPUT(0) | INPUT(1) | INPUT(2) | INPUT(3),
+     .reads = INPUT(5), /* y */
+     .makes = OUTPUT(0) | OUTPUT(1) | OUTPUT(2),
+     .gpu = {.makes = OUTPUT(0) | OUTPUT(1) | OUTPUT(2)}},
     FACTORS("Gemm", INPUT(0) | INPUT(1), OUTPUT(0)),
     FACTORS("Linear", INPUT(0) | INPUT(1), OUTPUT(0)),
     FACTORS("MatMul", INPUT(0) | INPUT(1), OUTPUT(0)),

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { SEEDS = 24, MOST_IN = 5 };
+enum { SEEDS = 24, MOST_IN = 7 };
 
 static wf_err err;
 /* What cuDNN's attention computes in. */
@@ -26,6 +26,7 @@ typedef struct layer {
     int64_t mask_heads; /* 1: one for all */
     bool trans_k, is_grad;
     int64_t side; /* heads that lie side by side; 0: their rows lie together */
+    bool kept;    /* the gradient has y and the sums of the forward pass */
 } layer;
 
 /* Numbers of [-1, 1], other ones for another salt. */
@@ -84,7 +85,7 @@ static wf_graph *graph_of(const layer *l)
                              wf_attr_int("headsLast", l->side > 0)};
     wf_graph *g = new_graph();
     wf_emit e = wf_emit_begin(g, "a", &err);
-    wf_value *in[MOST_IN], *mask, *made[3];
+    wf_value *in[MOST_IN] = {NULL}, *mask, *made[3];
     uint32_t n = 0;
 
     if (l->is_grad)
@@ -95,6 +96,10 @@ static wf_graph *graph_of(const layer *l)
     mask = mask_of(g, &e, l);
     if (mask)
         in[n++] = mask;
+    if (l->kept) {
+        wf_emit_node(&e, "DotAttention", n - 1, in + 1, WF_COUNT(attrs), attrs, 2, in + 5);
+        n = MOST_IN;
+    }
     wf_emit_node(&e, l->is_grad ? "DotAttentionGrad" : "DotAttention", n, in, WF_COUNT(attrs),
                  attrs, l->is_grad ? 3 : 1, made);
     assert_ok(wf_emit_end(&e), err);
@@ -218,6 +223,7 @@ static void every_mask_goes_through_it(void **state)
             l.side = 3;
             l.heads *= l.side;
         }
+        l.kept = l.is_grad && seed / 3 % 2;
         for (int i = 0; i < NARROW; i++) {
             executed += executed_for(&l, narrow[i]);
             most += l.is_grad ? 2 : 1;
@@ -243,6 +249,7 @@ static void the_rest_is_computed_as_before(void **state)
          .is_grad = true},
         {.heads = 6, .t = 5, .s = 4, .d = 12, .e = 16, .side = 2},
         {.heads = 6, .t = 5, .s = 4, .d = 12, .e = 16, .is_grad = true, .side = 3},
+        {.heads = 6, .t = 5, .s = 4, .d = 12, .e = 16, .is_grad = true, .side = 3, .kept = true},
     };
     const layer exact = {.heads = 2, .t = 5, .s = 4, .d = 8, .e = 8};
 
@@ -298,7 +305,8 @@ static void many_heads_are_computed_in_turns(void **state)
                          .e = 8,
                          .is_grad = true,
                          /* of several groups at a time, and of a part of one */
-                         .side = (const int64_t[]){0, 2, heads}[seed % 3]};
+                         .side = (const int64_t[]){0, 2, heads}[seed % 3],
+                         .kept = seed / 2 % 2};
         size_t executed;
 
         cuda_host_seed(seed);
@@ -308,6 +316,21 @@ static void many_heads_are_computed_in_turns(void **state)
     assert_true(most >= 4); /* two turns of two passes */
 }
 
+/* Where the forward pass is in the plan, with what it knew, it runs once. */
+static void what_the_forward_pass_knew_is_not_computed_again(void **state)
+{
+    layer l = {.heads = 200, .t = 5, .s = 4, .d = 8, .e = 8, .is_grad = true, .side = 4};
+    size_t again, kept;
+
+    (void)state;
+    cuda_host_seed(1);
+    again = executed_for(&l, WF_COMPUTE_BF16);
+    l.kept = true;
+    kept = executed_for(&l, WF_COMPUTE_BF16);
+    assert_int_equal(again, 2);
+    assert_int_equal(kept, 2); /* with the forward pass itself, which was not in the plan before */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +338,7 @@ int main(void)
         cmocka_unit_test(the_rest_is_computed_as_before),
         cmocka_unit_test(a_case_is_asked_for_once),
         cmocka_unit_test(many_heads_are_computed_in_turns),
+        cmocka_unit_test(what_the_forward_pass_knew_is_not_computed_again),
     };
 
     wf_log_init("", WF_ERROR);

@@ -172,6 +172,8 @@ static void cudnn_reads_and_writes_bfloat16(void **state)
                            0,
                            2,
                            .in = {IN(2, 5, 8), IN(2, 5, 8), IN(2, 4, 8), IN(2, 4, 8)}};
+    const step kept = {
+        "DotAttention", 7, 1, 2, 0, 1, .in = {IN(2, 5, 8), IN(2, 4, 8), IN(2, 4, 8)}};
     const step narrow = {"Conv", 3, 1, 1, 0, 1, .in = {IN(2, 3, 6, 6), IN(4, 3, 3, 3)}};
     /* Weights are rounded, and the result is widened. */
     const step mixed = {"Conv", 1, 0, 1, 2, 1, .in = {IN(2, 3, 6, 6), IN(4, 3, 3, 3)}};
@@ -192,6 +194,7 @@ static void cudnn_reads_and_writes_bfloat16(void **state)
     (void)state;
     is_executed_alone(attention, 7);
     is_executed_alone(gradient, 15);
+    is_executed_alone(kept, 7);
     is_executed_alone(narrow, 1);
     is_executed_alone(mixed, 1);
     is_executed_alone(back, 5);

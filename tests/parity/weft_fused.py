@@ -39,7 +39,7 @@ def turned(x):
     return np.swapaxes(x, -1, -2)
 
 
-def probabilities(q, k, mask, fill, scale, trans, is_causal):
+def scores_of(q, k, mask, fill, scale, trans, is_causal):
     scores = (1 if scale is None else scale) * (q @ (k if trans else turned(k)))
     if is_causal:
         scores = np.where(np.arange(scores.shape[-1]) > np.arange(scores.shape[-2])[:, None], -np.inf, scores)
@@ -47,6 +47,11 @@ def probabilities(q, k, mask, fill, scale, trans, is_causal):
         scores = np.where(mask, -np.inf if fill is None else fill, scores)
     elif mask is not None:
         scores = scores + mask
+    return scores
+
+
+def probabilities(*scored):
+    scores = scores_of(*scored)
     e = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
 
@@ -58,8 +63,11 @@ def heads_first(last, *tensors):
 class DotAttention(Fused):
     def _run(self, q, k, v, mask=None, causal=None, fill=None, headsLast=None, scale=None, transK=None):
         q, k, v = heads_first(headsLast, q, k, v)
+        scores = scores_of(q, k, mask, fill, scale, transK, causal)
         y = (probabilities(q, k, mask, fill, scale, transK, causal) @ v).astype(q.dtype)
-        return tuple(heads_first(headsLast, y))
+        top = scores.max(axis=-1)
+        sums = (np.log(np.exp(scores - top[..., None]).sum(axis=-1)) + top).astype(q.dtype)
+        return *heads_first(headsLast, y), sums
 
 
 class DotAttentionGrad(Fused):
@@ -127,9 +135,9 @@ def cases(single):
                 if len(heads) > 1:
                     last = [((*heads[:-1], rows, heads[-1], size), dtype)
                             for rows, size in ((t, e), (t, d), (s, d), (s, e))]
-                    yield single("DotAttention", *last[1:], *mask, domain=DOMAIN, headsLast=1, scale=0.5)
+                    yield single("DotAttention", *last[1:], *mask, domain=DOMAIN, headsLast=1, scale=0.5, n_out=2)
                     yield single("DotAttentionGrad", *last, *mask, domain=DOMAIN, headsLast=1, scale=0.25, n_out=3)
-            yield single("DotAttention", q, k, v, domain=DOMAIN, causal=1, scale=0.5)
+            yield single("DotAttention", q, k, v, domain=DOMAIN, causal=1, scale=0.5, n_out=2)
             yield single("DotAttentionGrad", dy, q, turned_k, v, domain=DOMAIN, causal=1, transK=1, n_out=3)
             yield single("DotAttentionGrad", dy, q, k, v, domain=DOMAIN, causal=1, scale=0.25, n_out=3)
             everything = np.ones((t, 1), bool)

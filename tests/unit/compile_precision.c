@@ -297,6 +297,33 @@ static wf_graph *make_attentive(void)
     return g;
 }
 
+static const wf_node *node_of(const wf_compiled *c, const char *op)
+{
+    for (size_t i = 0; i < c->graph->n_nodes; i++)
+        if (strcmp(c->graph->nodes[i]->op->name, op) == 0)
+            return c->graph->nodes[i];
+    fail_msg("there is no %s", op);
+    return NULL;
+}
+
+/* In float32 no kernel would read them. */
+static void the_gradient_of_attention_has_what_the_forward_pass_knew(void **state)
+{
+    wf_graph *g = make_attentive();
+    wf_compiled *c = compiled(g, WF_BF16, 64), *wide = compiled(g, WF_NONE, 64);
+    const wf_node *n = node_of(c, "DotAttention"), *grad = node_of(c, "DotAttentionGrad");
+
+    (void)state;
+    assert_true(wf_node_has_out(n, 1));
+    assert_ptr_equal(grad->in[5], n->out[0]);
+    assert_ptr_equal(grad->in[6], n->out[1]);
+    assert_false(wf_node_has_out(node_of(wide, "DotAttention"), 1));
+    assert_false(wf_node_has_in(node_of(wide, "DotAttentionGrad"), 5));
+    wf_compiled_free(&wide);
+    wf_compiled_free(&c);
+    wf_graph_free(&g);
+}
+
 static void gpus_keep_attention_narrow_from_product_to_product(void **state)
 {
     wf_graph *g = make_attentive();
@@ -311,6 +338,7 @@ static void gpus_keep_attention_narrow_from_product_to_product(void **state)
     assert_int_equal(count(c, "Add", WF_F32), 2); /* with the residual; of the square's gradient */
     assert_int_equal(count(c, "Add", WF_BF16), 0);
     assert_int_equal(count(c, "LayerNormalization", WF_F32), 1);
+    assert_int_equal(count(c, "DotAttention", WF_F32), 1); /* the sums of its rows */
     wf_compiled_free(&c);
     wf_graph_free(&g);
 }
@@ -369,6 +397,7 @@ int main(void)
         cmocka_unit_test(gpus_keep_what_products_make),
         cmocka_unit_test(gpus_keep_no_more_of_small_products),
         cmocka_unit_test(gpus_keep_attention_narrow_from_product_to_product),
+        cmocka_unit_test(the_gradient_of_attention_has_what_the_forward_pass_knew),
         cmocka_unit_test(narrow_nodes_go_through_a_file),
         cmocka_unit_test(what_gpus_keep_goes_through_a_file_too),
     };

@@ -376,6 +376,8 @@ static void attention(void **state)
                     {IN(2, 70, 32), IN(2, 32, 80), IN(2, 80, 24)},
                     {wf_attr_int("transK", 1)},
                     1});
+    for (uint32_t out = 1; out < 4; out++)
+        check((example){"DotAttention", 7, out, 2, {IN(2, 70, 32), IN(2, 80, 32), IN(2, 80, 24)}});
     for (uint32_t out = 0; out < 8; out++)
         check((example){"DotAttentionGrad",
                         out == 7 ? 15 : 1,

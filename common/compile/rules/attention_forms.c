@@ -16,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_IN = 7, MOST_ATTRS = 8 };
+enum { MOST_IN = 5, MOST_ATTRS = 8 };
 
 /* A score that is so low has no part in any sum that one at least 1e8 higher is in. */
 static const double HIDDEN = -1e9;
@@ -110,7 +110,8 @@ static wf_value *swap_back(wf_emit *e, wf_value *v)
 }
 
 /* The same node over what stands in front of the Transposes, `in` and `out` as it has them; q is
- * input `first`, k and v are behind. Leaves out[0] NULL where one of the three is no Transpose. */
+ * input `first`, k and v are behind. Leaves out[0] NULL where one of the three is no Transpose, or
+ * what the forward pass knew is kept. */
 static void move_heads(const wf_rewrite *r, wf_emit *e, uint32_t first, wf_value *out[])
 {
     const wf_node *n = r->n;
@@ -118,8 +119,8 @@ static void move_heads(const wf_rewrite *r, wf_emit *e, uint32_t first, wf_value
     wf_value *in[MOST_IN];
 
     out[0] = NULL;
-    if (n->n_in > MOST_IN || n->n_attrs + 1 > MOST_ATTRS || wf_node_int(n, "transK", 0) ||
-        wf_node_int(n, "headsLast", 0))
+    if (n->n_in > first + 4 || n->n_attrs + 1 > MOST_ATTRS || wf_node_int(n, "transK", 0) ||
+        wf_node_int(n, "headsLast", 0) || (first == 0 && wf_node_has_out(n, 1)))
         return;
     memcpy(in, n->in, n->n_in * sizeof *in);
     for (uint32_t i = first; i < first + 3; i++) {
@@ -131,7 +132,7 @@ static void move_heads(const wf_rewrite *r, wf_emit *e, uint32_t first, wf_value
         in[i] = swapped(n->in[i]) ? swapped(n->in[i]) : swap_back(e, n->in[i]);
     memcpy(attrs, n->attrs, n->n_attrs * sizeof *attrs);
     attrs[n->n_attrs] = wf_attr_int("headsLast", 1);
-    (void)wf_emit_node(e, n->op->name, n->n_in, in, n->n_attrs + 1, attrs, n->n_out, out);
+    (void)wf_emit_node(e, n->op->name, n->n_in, in, n->n_attrs + 1, attrs, first ? 3 : 1, out);
 }
 
 static wf_status heads_last(wf_rewrite *r)

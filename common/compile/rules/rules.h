@@ -34,6 +34,7 @@ typedef struct wf_rewrite_rule {
 /* Lists of rules; each ends with a row whose `run` is NULL. */
 extern const wf_rewrite_rule wf_rules_attention[];
 extern const wf_rewrite_rule wf_rules_attention_forms[];
+extern const wf_rewrite_rule wf_rules_attention_kept[];
 extern const wf_rewrite_rule wf_rules_bags[];
 extern const wf_rewrite_rule wf_rules_casts[];
 extern const wf_rewrite_rule wf_rules_chain[];

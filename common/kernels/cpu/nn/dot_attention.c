@@ -46,6 +46,7 @@ typedef struct job {
     const plan *p;
     const wf_tensor *const *in; /* q, k, v, (mask) */
     const wf_tensor *dy;        /* or NULL */
+    const wf_tensor *sums;      /* of each row's exponentials, their logarithms; or NULL */
     wf_tensor *const *out;
     char *scratch;
     size_t size;
@@ -83,11 +84,13 @@ static place mask_row(const plan *p, int64_t head, int64_t row)
 #define T float
 #define SUFFIX f32
 #define EXP wf_exp_f32
+#define LOG logf
 #include "common/kernels/cpu/nn/dot_attention_template.h"
 
 #define T double
 #define SUFFIX f64
 #define EXP exp
+#define LOG log
 #include "common/kernels/cpu/nn/dot_attention_template.h"
 
 /* The product of a stage for `rows` rows of q and `columns` of their scores: c = a' b' (+ c). */
@@ -444,7 +447,7 @@ static wf_status prepare_for(wf_prep *prep, const wf_tensor *const in[], const w
     p->jobs = (uint32_t)WF_MAX(WF_MIN((int64_t)prep->threads, p->a.heads), (int64_t)1);
     p->bf16 = prep->compute == WF_COMPUTE_BF16 && q->dtype != WF_F64 && wf_tiles_there();
     rounds = wf_is_bf16(out[0]) || (is_grad && (wf_is_bf16(out[1]) || wf_is_bf16(out[2])));
-    prep->widens = !takes(p, in, dy, rounds);
+    prep->widens = !takes(p, in, dy, rounds) || (!is_grad && wf_is_bf16(out[1]));
     p->own = !p->bf16 && q->dtype == WF_F32 && wf_gemm_is_here();
     if (p->bf16 || p->own)
         p->product_scratch = most_room(p, is_grad);
@@ -480,6 +483,7 @@ static wf_status go(const wf_run *run, const wf_tensor *const in[], const wf_ten
     job j = {.p = p,
              .in = in,
              .dy = dy,
+             .sums = dy ? NULL : out[1],
              .out = out,
              .scratch = run->workspace,
              .size = is_f64 ? sizeof(double) : sizeof(float),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cpu/nn/dot_attention_template.h - loops over rows of scores, of one type. A
- * template for dot_attention.c: T, SUFFIX and EXP are defined before it is included, and are not
- * any more behind it. */
+ * template for dot_attention.c: T, SUFFIX, EXP and LOG are defined before it is included, and
+ * are not any more behind it. */
 #define typed_top WF_JOIN(top, SUFFIX)
 #define typed_dot WF_JOIN(dot, SUFFIX)
 #define exp_sum WF_JOIN(exp_sum, SUFFIX)
@@ -93,8 +93,10 @@ WF_MULTIVERSION static void slope(const T *p, T *dp, T dot, T scale, int64_t n)
 
 static void probabilities(const job *j, const block *b)
 {
+    T *sums = j->sums ? j->sums->data : NULL;
+
     for (int64_t r = 0; r < b->rows; r++) {
-        T *x = (T *)b->scores + r * b->columns;
+        T *x = (T *)b->scores + r * b->columns, top, sum;
 
         multiply(x, (T)j->p->a.scale, b->columns);
         for (int64_t k = b->row + r + 1; j->p->a.causal && k < b->columns; k++)
@@ -108,7 +110,11 @@ static void probabilities(const job *j, const block *b)
                 typed_fill(x, (const uint8_t *)j->in[3]->data + m.at, m.step, (T)j->p->a.fill,
                            b->columns);
         }
-        multiply(x, 1 / exp_sum(x, typed_top(x, b->columns), b->columns), b->columns);
+        top = typed_top(x, b->columns);
+        sum = exp_sum(x, top, b->columns);
+        multiply(x, 1 / sum, b->columns);
+        if (sums)
+            sums[b->head * j->p->a.t + b->row + r] = top + LOG(sum);
     }
 }
 
@@ -139,3 +145,4 @@ static void slopes(const job *j, const block *b, void *dp)
 #undef T
 #undef SUFFIX
 #undef EXP
+#undef LOG

@@ -60,6 +60,26 @@ template <class T> __global__ void hide_later(int64_t t, wf_around a, T *scores)
             scores[row * a.axis + i] = -T(INFINITY);
 }
 
+/* Of each row of scores: the logarithm of the sum of their exponentials. */
+template <class T> __global__ void sum_rows(const T *scores, wf_around a, T *sums)
+{
+    const T least = -T(INFINITY);
+
+    for (int64_t row = blockIdx.x; row < a.outer; row += gridDim.x) {
+        const T *x = scores + row * a.axis;
+        T top = least, total = 0;
+
+        for (int64_t i = threadIdx.x; i < a.axis; i += blockDim.x)
+            top = wf_greater()(top, x[i]);
+        top = wf_join_block(top, least, wf_greater());
+        for (int64_t i = threadIdx.x; i < a.axis; i += blockDim.x)
+            total += std::exp(x[i] - top);
+        total = wf_join_block(total, T(0), wf_plus());
+        if (threadIdx.x == 0)
+            sums[row] = top + std::log(total);
+    }
+}
+
 /* `n` heads from number `first` of `side` on, of `rows` each, which lie apart. */
 struct wf_apart {
     uint32_t n, first, side, rows;
@@ -184,8 +204,8 @@ wf_status prepare_for(wf_prep *prep, const wf_tensor *const in[], const wf_tenso
     if (dtype != WF_F64) {
         p->fused.a = p->a;
         WF_TRY(wf_fused_new(prep, &p->fused, in, dy, out, err));
-        prep->widens = !p->fused.forward && (wf_is_narrow(dy) || wf_narrow_of(prep->node, in, out));
-        if (p->fused.forward || prep->widens)
+        prep->widens = !p->fused.used && (wf_is_narrow(dy) || wf_narrow_of(prep->node, in, out));
+        if (p->fused.used || prep->widens)
             return WF_OK;
     }
     p->size = wf_dtype_size(dtype);
@@ -286,10 +306,11 @@ wf_status fill_where(const wf_run *run, const wf_tensor *mask, int64_t head, T v
                      p->mask, head * each, n, value, scores);
 }
 
-/* The probabilities of `some` heads from number `head` on, from the product to the softmax. */
+/* The probabilities of `some` heads from number `head` on, from the product to the softmax. sums:
+ * of all heads, or NULL. */
 template <class T>
 wf_status find_probabilities(const wf_run *run, const factors<T> &f, const wf_tensor *mask,
-                             int64_t head, wf_err *err)
+                             int64_t head, const wf_tensor *sums, wf_err *err)
 {
     const plan *p = static_cast<const plan *>(run->state);
     const int64_t each = p->a.t * p->a.s, n = p->some * each;
@@ -304,6 +325,10 @@ wf_status find_probabilities(const wf_run *run, const factors<T> &f, const wf_te
                          head * each, n, scores));
     else if (p->mask.n)
         WF_TRY(fill_where(run, mask, head, (T)p->a.fill, scores, err));
+    if (sums)
+        WF_TRY(wf_launch_meeting(run, "sums", sum_rows<T>, wf_blocks_of_rows(run, rows_of(p)),
+                                 wf_threads(p->a.s), err, (const T *)scores, rows_of(p),
+                                 wf_out<T>(sums) + head * p->a.t));
     return wf_softmax<T, false>(run, scores, scores, rows_of(p), err);
 }
 
@@ -314,15 +339,15 @@ wf_status attend(const wf_run *run, const wf_tensor *const in[], wf_tensor *cons
     const plan *p = static_cast<const plan *>(run->state);
     const wf_attention &a = p->a;
 
-    if (wf_elems(out[0]) == 0)
+    if (a.heads * a.t == 0)
         return WF_OK;
-    if (p->fused.forward)
-        return wf_fused_attend(run, &p->fused, in, out[0], err);
+    if (p->fused.used)
+        return wf_fused_attend(run, &p->fused, in, out, err);
     for (int64_t h = 0; h < a.heads; h += p->some) {
         factors<T> f;
 
         WF_TRY(read_three<T>(run, in, h, &f, err));
-        WF_TRY(find_probabilities<T>(run, f, in[3], h, err));
+        WF_TRY(find_probabilities<T>(run, f, in[3], h, out[1], err));
         WF_TRY(wf_batch_go(&p->products[USE], run, wf_room<T>(run, p->scores), f.v,
                            heads_at<T>(run, out[0], h, OF_Y), err));
         WF_TRY(bring<T>(run, out[0], h, OF_Y, true, err));
@@ -346,7 +371,7 @@ wf_status slopes_of(const wf_run *run, const T *dy, const T *v, const wf_tensor 
     return p->mask.n && !p->sums ? fill_where(run, mask, head, T(0), slopes, err) : WF_OK;
 }
 
-/* From dy, q, k, v, mask. */
+/* From dy, q, k, v, mask; what is kept beside is made again. */
 template <class T>
 wf_status attend_grad(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                       wf_err *err)
@@ -354,7 +379,7 @@ wf_status attend_grad(const wf_run *run, const wf_tensor *const in[], wf_tensor 
     const plan *p = static_cast<const plan *>(run->state);
     const wf_attention &a = p->a;
 
-    if (p->fused.forward)
+    if (p->fused.used)
         return wf_fused_grad(run, &p->fused, in, out, err);
     for (int64_t h = 0; h < a.heads; h += p->some) {
         T *probabilities = wf_room<T>(run, p->scores), *slopes = wf_room<T>(run, p->slopes);
@@ -365,7 +390,7 @@ wf_status attend_grad(const wf_run *run, const wf_tensor *const in[], wf_tensor 
         WF_TRY(read_three<T>(run, in + 1, h, &f, err));
         WF_TRY(read_heads<T>(run, in[0], h, OF_Y, &dy, err));
         if (a.t > 0) {
-            WF_TRY(find_probabilities<T>(run, f, in[4], h, err));
+            WF_TRY(find_probabilities<T>(run, f, in[4], h, nullptr, err));
             WF_TRY(slopes_of(run, dy, f.v, in[4], h, err));
         }
         WF_TRY(wf_batch_go(&p->products[DV], run, probabilities, dy,

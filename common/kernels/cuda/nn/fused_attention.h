@@ -2,8 +2,8 @@
 /* common/kernels/cuda/nn/fused_attention.h - DotAttention and its gradient by cuDNN's kernels
  * (dnn/attention.h), where factors may be rounded to bfloat16 or float16. Tensors of that type are
  * read and written where they lie, but for a k that is turned; of others the workspace has copies
- * in it, with rows as far apart. So results are rounded to the type in any case. The gradient makes
- * y and the statistics of its rows again.
+ * in it, with rows as far apart. So results are rounded to the type in any case. The gradient reads
+ * y and the statistics of its rows, or makes them again.
  */
 #ifndef WF_KERNELS_CUDA_FUSED_ATTENTION_H
 #define WF_KERNELS_CUDA_FUSED_ATTENTION_H
@@ -25,7 +25,9 @@ struct wf_fused_attention {
                     * heads that lie side by side */
     bool sums;
     wf_walk mask;                      /* over [t, s]; n 0: there is none */
-    wf_dnn_way *forward, *grad;        /* NULL: not by cuDNN; without a gradient */
+    bool used;                         /* cuDNN computes it */
+    bool kept;                         /* y and the statistics are given to the gradient */
+    wf_dnn_way *forward, *grad;        /* NULL: not wanted */
     size_t q, k, v, y, stats, mask_at; /* in the workspace */
     size_t dy, dq, dk, dv, room;
 };
@@ -116,7 +118,8 @@ inline wf_status wf_take_heads(wf_prep *prep, const wf_fused_attention *f, const
     return wf_take_room(prep, heads * n, sizeof(uint16_t), at, err);
 }
 
-/* in: q, k, v. dy and out are of the gradient; else dy is NULL, and out is y. */
+/* in: q, k, v, mask, and of the gradient y and the statistics. dy and out are of the gradient; else
+ * dy is NULL, and out is y and the statistics. */
 inline wf_status wf_take_fused_room(wf_prep *prep, wf_fused_attention *f,
                                     const wf_tensor *const in[], const wf_tensor *dy,
                                     const wf_tensor *const out[], wf_err *err)
@@ -128,12 +131,16 @@ inline wf_status wf_take_fused_room(wf_prep *prep, wf_fused_attention *f,
     WF_TRY(wf_take_heads(prep, f, in[0], false, q, &f->q, err));
     WF_TRY(wf_take_heads(prep, f, in[1], a.trans_k, k, &f->k, err));
     WF_TRY(wf_take_heads(prep, f, in[2], false, v, &f->v, err));
-    WF_TRY(wf_take_room(prep, rows, sizeof(float), &f->stats, err));
+    if (f->grad ? !f->kept : !out[1])
+        WF_TRY(wf_take_room(prep, rows, sizeof(float), &f->stats, err));
     if (f->mask.n > 0)
         WF_TRY(wf_take_room(prep, a.t * a.s, sizeof(float), &f->mask_at, err));
     if (!f->grad)
         return wf_take_heads(prep, f, out[0], false, y, &f->y, err);
-    WF_TRY(wf_take_room(prep, WF_MAX(f->some, a.side) * y, sizeof(uint16_t), &f->y, err));
+    if (f->kept)
+        WF_TRY(wf_take_heads(prep, f, in[4], false, y, &f->y, err));
+    else
+        WF_TRY(wf_take_room(prep, WF_MAX(f->some, a.side) * y, sizeof(uint16_t), &f->y, err));
     WF_TRY(wf_take_heads(prep, f, dy, false, y, &f->dy, err));
     WF_TRY(wf_take_heads(prep, f, out[0], false, q, &f->dq, err));
     WF_TRY(wf_take_heads(prep, f, out[1], a.trans_k, k, &f->dk, err));
@@ -148,8 +155,19 @@ inline void wf_fused_free(wf_fused_attention *f)
     f->forward = f->grad = nullptr;
 }
 
-/* Plans it for operands of which f->a tells the extents; without f->forward cuDNN does not compute
- * it. in: q, k, v, mask. dy: NULL without the gradient. Call wf_fused_free in either case. */
+/* Whether the gradient is given y and the statistics, and those of any heads that are computed
+ * together begin where cuDNN may load 16 bytes. */
+inline bool wf_are_kept(const wf_fused_attention *f, const wf_tensor *const in[])
+{
+    const int64_t rows = f->a.heads * f->a.t;
+
+    return in[4] && in[5] && in[5]->dtype == WF_F32 && wf_elems(in[5]) == rows &&
+           wf_elems(in[4]) == rows * f->a.e && (f->some == f->a.heads || f->some * f->a.t % 4 == 0);
+}
+
+/* Plans it for operands of which f->a tells the extents; f->used says whether cuDNN computes it.
+ * in: q, k, v, mask, and of the gradient y and the statistics. dy: NULL without the gradient. Call
+ * wf_fused_free in either case. */
 inline wf_status wf_fused_new(wf_prep *prep, wf_fused_attention *f, const wf_tensor *const in[],
                               const wf_tensor *dy, const wf_tensor *const out[], wf_err *err)
 {
@@ -158,16 +176,19 @@ inline wf_status wf_fused_new(wf_prep *prep, wf_fused_attention *f, const wf_ten
     const bool is_grad = dy != nullptr;
 
     f->type = wf_compute_kept(prep->compute);
-    if (f->type == WF_NONE || wf_is_narrow(mask) || f->a.heads == 0 || f->a.t == 0 || f->a.s == 0 ||
-        (mask && !wf_is_of_all_heads(mask)))
+    if (f->type == WF_NONE || wf_is_narrow(mask) || (!is_grad && wf_is_narrow(out[1])) ||
+        f->a.heads == 0 || f->a.t == 0 || f->a.s == 0 || (mask && !wf_is_of_all_heads(mask)))
         return WF_OK;
     if (mask)
         wf_lay_shared_mask(f, mask);
     f->some = is_grad ? wf_fused_heads(f->a) : f->a.heads;
-    WF_TRY(wf_ask_attention(prep, f, false, &f->forward, err));
-    if (f->forward && is_grad)
+    f->kept = is_grad && wf_are_kept(f, in);
+    if (!f->kept)
+        WF_TRY(wf_ask_attention(prep, f, false, &f->forward, err));
+    if (is_grad && (f->kept || f->forward))
         WF_TRY(wf_ask_attention(prep, f, true, &f->grad, err));
-    if (f->forward && (f->grad || !is_grad))
+    f->used = (is_grad ? f->grad : f->forward) != nullptr;
+    if (f->used)
         return wf_take_fused_room(prep, f, in, dy, out, err);
     wf_fused_free(f);
     prep->workspace_bytes = before;
@@ -295,37 +316,64 @@ inline wf_heads_of_three wf_three(const wf_fused_attention *f, const wf_tensor *
             {of[2], head, f->some, a.s, a.e, false, v}};
 }
 
-/* y, at that place, and the statistics of the heads from number `head` on. in: q, k, v, mask. */
-inline wf_status wf_fused_forward(const wf_run *run, const wf_fused_attention *f,
-                                  const wf_tensor *const in[], int64_t head, void *y, wf_err *err)
+inline wf_status wf_three_in(const wf_run *run, const wf_fused_attention *f,
+                             const wf_heads_of_three &read, wf_err *err)
 {
-    const wf_heads_of_three read = wf_three(f, in, head, f->q, f->k, f->v);
-    const void *at[WF_DNN_MOST_TENSORS] = {};
-
     WF_TRY(wf_heads_in(run, f, read.q, err));
     WF_TRY(wf_heads_in(run, f, read.k, err));
-    WF_TRY(wf_heads_in(run, f, read.v, err));
+    return wf_heads_in(run, f, read.v, err);
+}
+
+/* Makes y and the statistics, at these places. */
+inline wf_status wf_fused_forward(const wf_run *run, const wf_fused_attention *f,
+                                  const wf_heads_of_three &read, void *y, float *stats, wf_err *err)
+{
+    const void *at[WF_DNN_MOST_TENSORS] = {};
+
     at[WF_DNN_ATT_Q] = wf_heads_at(run, f, read.q);
     at[WF_DNN_ATT_K] = wf_heads_at(run, f, read.k);
     at[WF_DNN_ATT_V] = wf_heads_at(run, f, read.v);
     at[WF_DNN_ATT_Y] = y;
-    at[WF_DNN_ATT_STATS] = wf_room<float>(run, f->stats);
+    at[WF_DNN_ATT_STATS] = stats;
     at[WF_DNN_ATT_MASK] = wf_room<float>(run, f->mask_at);
     return wf_dnn_way_go(f->forward, run, at, err);
 }
 
-/* in: q, k, v, mask. */
+/* in: q, k, v, mask. out: y, and the statistics or NULL. */
 inline wf_status wf_fused_attend(const wf_run *run, const wf_fused_attention *f,
-                                 const wf_tensor *const in[], wf_tensor *y, wf_err *err)
+                                 const wf_tensor *const in[], wf_tensor *const out[], wf_err *err)
 {
-    const wf_heads made = {y, 0, f->some, f->a.t, f->a.e, false, f->y};
+    const wf_heads made = {out[0], 0, f->some, f->a.t, f->a.e, false, f->y};
+    const wf_heads_of_three read = wf_three(f, in, 0, f->q, f->k, f->v);
+    float *stats = out[1] ? wf_out<float>(out[1]) : wf_room<float>(run, f->stats);
 
     WF_TRY(wf_spread_mask(run, f, in[3], err));
-    WF_TRY(wf_fused_forward(run, f, in, 0, wf_heads_at(run, f, made), err));
+    WF_TRY(wf_three_in(run, f, read, err));
+    WF_TRY(wf_fused_forward(run, f, read, wf_heads_at(run, f, made), stats, err));
     return wf_heads_out(run, f, made, err);
 }
 
-/* The gradient of the heads from number `head` on. in: dy, q, k, v, mask. */
+/* Finds y and the statistics that the gradient of heads reads, or makes them. in: q, k, v, mask, y,
+ * statistics. */
+inline wf_status wf_find_kept(const wf_run *run, const wf_fused_attention *f,
+                              const wf_tensor *const in[], const wf_heads_of_three &read,
+                              const void **y_at, const float **stats, wf_err *err)
+{
+    const int64_t head = read.q.first;
+    const wf_heads y = {in[4], head, f->some, f->a.t, f->a.e, false, f->y};
+    float *made = wf_room<float>(run, f->stats);
+
+    if (f->kept) {
+        *y_at = wf_heads_at(run, f, y);
+        *stats = wf_in<float>(in[5]) + head * f->a.t;
+        return wf_heads_in(run, f, y, err);
+    }
+    *y_at = wf_room<uint16_t>(run, f->y);
+    *stats = made;
+    return wf_fused_forward(run, f, read, wf_room<uint16_t>(run, f->y), made, err);
+}
+
+/* The gradient of the heads from number `head` on. in: dy, q, k, v, mask, y, statistics. */
 inline wf_status wf_fused_grad_of(const wf_run *run, const wf_fused_attention *f,
                                   const wf_tensor *const in[], wf_tensor *const out[], int64_t head,
                                   wf_err *err)
@@ -333,15 +381,17 @@ inline wf_status wf_fused_grad_of(const wf_run *run, const wf_fused_attention *f
     const wf_heads dy = {in[0], head, f->some, f->a.t, f->a.e, false, f->dy};
     const wf_heads_of_three read = wf_three(f, in + 1, head, f->q, f->k, f->v);
     const wf_heads_of_three made = wf_three(f, out, head, f->dq, f->dk, f->dv);
-    const void *at[WF_DNN_MOST_TENSORS] = {};
+    const void *at[WF_DNN_MOST_TENSORS] = {}, *y;
+    const float *stats;
 
-    WF_TRY(wf_fused_forward(run, f, in + 1, head, wf_room<uint16_t>(run, f->y), err));
+    WF_TRY(wf_three_in(run, f, read, err));
+    WF_TRY(wf_find_kept(run, f, in + 1, read, &y, &stats, err));
     WF_TRY(wf_heads_in(run, f, dy, err));
     at[WF_DNN_ATT_Q] = wf_heads_at(run, f, read.q);
     at[WF_DNN_ATT_K] = wf_heads_at(run, f, read.k);
     at[WF_DNN_ATT_V] = wf_heads_at(run, f, read.v);
-    at[WF_DNN_ATT_Y] = wf_room<uint16_t>(run, f->y);
-    at[WF_DNN_ATT_STATS] = wf_room<float>(run, f->stats);
+    at[WF_DNN_ATT_Y] = y;
+    at[WF_DNN_ATT_STATS] = stats;
     at[WF_DNN_ATT_DY] = wf_heads_at(run, f, dy);
     at[WF_DNN_ATT_DQ] = wf_heads_at(run, f, made.q);
     at[WF_DNN_ATT_DK] = wf_heads_at(run, f, made.k);
@@ -354,7 +404,7 @@ inline wf_status wf_fused_grad_of(const wf_run *run, const wf_fused_attention *f
     return wf_heads_out(run, f, made.v, err);
 }
 
-/* From dy, q, k, v, mask: dq, dk, dv. */
+/* From dy, q, k, v, mask, and if they are kept y and the statistics: dq, dk, dv. */
 inline wf_status wf_fused_grad(const wf_run *run, const wf_fused_attention *f,
                                const wf_tensor *const in[], wf_tensor *const out[], wf_err *err)
 {
