@@ -71,8 +71,9 @@ static size_t all_memory(const wf_plan_options *o)
 }
 
 /* Values are kept narrow where the graph says so of the devices, and only if all of them multiply
- * such values as they are: elsewhere that would round them for nothing. */
-static wf_status choose_narrow(wf_graph *g, const wf_plan_options *o, wf_err *err)
+ * such values as they are: elsewhere that would round them for nothing. *on_gpus: so they are, by
+ * GPUs alone. */
+static wf_status choose_narrow(wf_graph *g, const wf_plan_options *o, bool *on_gpus, wf_err *err)
 {
     const wf_dtype type = wf_compute_kept(o->compute);
     const wf_device *first = o->device ? o->device : &wf_cpu;
@@ -85,11 +86,14 @@ static wf_status choose_narrow(wf_graph *g, const wf_plan_options *o, wf_err *er
     }
     if (!keeps)
         wf_narrow_drop(g);
-    return keeps && more ? wf_narrow_for_gpus(g, type, err) : WF_OK;
+    *on_gpus = keeps && more;
+    return *on_gpus ? wf_narrow_for_gpus(g, type, err) : WF_OK;
 }
 
 static wf_status build(wf_plan *p, const wf_graph *g, const wf_plan_options *o, wf_err *err)
 {
+    bool on_gpus;
+
     p->arena = wf_arena_new(0);
     if (!p->arena)
         return wf_fail_nomem(err, sizeof *p);
@@ -105,8 +109,10 @@ static wf_status build(wf_plan *p, const wf_graph *g, const wf_plan_options *o, 
     p->limit_hint =
         o->limit_hint ? o->limit_hint : "lower \"batch\", or take a machine with more memory";
     WF_TRY(wf_graph_copy(g, &p->g, err));
-    WF_TRY(choose_narrow(p->g, o, err));
+    WF_TRY(choose_narrow(p->g, o, &on_gpus, err));
     WF_TRY(wf_plan_shapes(p, o, err));
+    if (on_gpus)
+        WF_TRY(wf_plan_layout(p, err));
     WF_TRY(wf_plan_sides(p, o, err));
     WF_TRY(make_tables(p, err));
     WF_TRY(wf_plan_ports(p, err));

@@ -177,6 +177,10 @@ struct wf_plan {
 /* shapes.c: makes all shapes of p->g concrete and computes what follows from constants. */
 WF_MUST_USE wf_status wf_plan_shapes(wf_plan *p, const wf_plan_options *o, wf_err *err);
 
+/* layout.c: chooses which images of p->g, whose shapes are known, have their channels last, for a
+ * plan whose devices are GPUs. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_plan_layout(wf_plan *p, wf_err *err);
+
 /* devices.c: makes the sides, sets p->side_of, and puts Copy nodes between the sides. */
 WF_MUST_USE wf_status wf_plan_sides(wf_plan *p, const wf_plan_options *o, wf_err *err);
 bool wf_plan_is_copy(const wf_node *n);

@@ -5,7 +5,7 @@
 #include "common/base/cc.h"
 #include "common/base/rng.h"
 #include "common/compile/compile.h"
-#include "common/exec/exec.h"
+#include "common/exec/plan.h"
 #include "common/graph/narrow.h"
 #include "common/kernels/kernel.h"
 #include "common/log/log.h"
@@ -178,6 +178,24 @@ static size_t count(const wf_graph *g, const char *op)
     return n;
 }
 
+/* Each narrow image behind the pictures has its channels last, of which there are at least 16. */
+static void assert_last(const wf_graph *g)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < g->n_nodes; i++)
+        for (uint32_t k = 0; k < g->nodes[i]->n_out; k++) {
+            const wf_value *v = g->nodes[i]->out[k];
+
+            if (!v || v->rank != 4 || !wf_dtype_is_narrow(v->dtype) || v->axes[2].size == 1)
+                continue;
+            if (v->axes[3].size < 16 || v->axes[1].size != v->axes[2].size)
+                fail_msg("%s of %s has its channels second", v->name, g->nodes[i]->op->name);
+            n++;
+        }
+    assert_true(n > 10);
+}
+
 /* The copies in another type that a step makes: each convolution rounds its weights, which are
  * float32, and gives their gradients as such; the first rounds the pictures. Results and their
  * gradients are not copied. */
@@ -198,9 +216,10 @@ static void only_weights_and_pictures_are_converted_in(wf_compute compute, wf_co
     (void)step(&t, 0);
     assert_int_equal(cuda_host_count().converted - before,
                      weights + (mode == WF_COMPILE_TRAIN ? 2 : 1));
-    /* And cuDNN computes normalisations of narrow tensors where the batch's moments are taken. */
-    assert_int_equal(cuda_host_count().dnn_executed - executed,
-                     weights + (mode == WF_COMPILE_TRAIN ? 10 : 0));
+    /* cuDNN computes them all, and nothing else: images have their channels last. */
+    assert_int_equal(cuda_host_count().dnn_executed - executed, weights);
+    assert_int_equal(count(t.plan->g, "Transpose"), 0);
+    assert_last(t.plan->g);
     end(&t);
 }
 

@@ -22,7 +22,8 @@ typedef struct host_convolution {
     int type;         /* of all tensors */
     unsigned dropped; /* bits of f32 factors */
     double alpha, beta;
-    void *at[TENSORS]; /* the bias may be NULL */
+    void *at[TENSORS];  /* the bias may be NULL */
+    bool last[TENSORS]; /* channels are last in memory */
 } host_convolution;
 
 #define need host_dnn_need
@@ -133,21 +134,40 @@ static geometry geometry_of(const wf_cuda_descriptor *d)
 
 /* ---- what an execution has ---- */
 
-static int64_t elements(const wf_cuda_descriptor *tensor)
+/* Whether the strides are those of a tensor without gaps, with its channels second or last; of an
+ * extent of 1 none counts. */
+static bool is_packed(const wf_cuda_descriptor *tensor, bool last)
 {
     const host_dnn_value *dims = host_dnn_find(tensor, WF_DNN_TENSOR_DIMS);
     const int64_t *strides = host_dnn_ints(tensor, WF_DNN_TENSOR_STRIDES);
-    int64_t n = 1;
+    int64_t n = last ? dims->of.ints[1] : 1;
 
+    if (last && dims->of.ints[1] > 1 && strides[1] != 1)
+        return false;
     for (int64_t i = dims->n - 1; i >= 0; i--) {
-        need(strides[i] == n, "a tensor with gaps");
+        if (last && i == 1)
+            continue;
+        if (dims->of.ints[i] > 1 && strides[i] != n)
+            return false;
         n *= dims->of.ints[i];
     }
+    return true;
+}
+
+static int64_t elements(const wf_cuda_descriptor *tensor)
+{
+    const host_dnn_value *dims = host_dnn_find(tensor, WF_DNN_TENSOR_DIMS);
+    int64_t n = 1;
+
+    for (int64_t i = 0; i < dims->n; i++)
+        n *= dims->of.ints[i];
     return n;
 }
 
-static void *memory_of(const wf_cuda_descriptor *pack, const wf_cuda_descriptor *tensor)
+static void *memory_of(const wf_cuda_descriptor *pack, const wf_cuda_descriptor *tensor, bool *last)
 {
+    *last = !is_packed(tensor, false);
+    need(!*last || is_packed(tensor, true), "a tensor with gaps");
     return host_dnn_memory(pack, tensor, (size_t)elements(tensor));
 }
 
@@ -169,10 +189,10 @@ static void place(host_convolution *c, const wf_cuda_descriptor *graph,
                  "a bias that is not added to the sum");
             t = host_dnn_of(each, WF_DNN_EACH_Y);
         }
-        c->at[i] = memory_of(pack, t);
+        c->at[i] = memory_of(pack, t, &c->last[i]);
     }
     if (each)
-        c->at[BIAS] = memory_of(pack, host_dnn_of(each, WF_DNN_EACH_B));
+        c->at[BIAS] = memory_of(pack, host_dnn_of(each, WF_DNN_EACH_B), &c->last[BIAS]);
 }
 
 /* ---- computing ---- */
@@ -189,14 +209,32 @@ static double rounded(double value, unsigned dropped)
     return (double)f;
 }
 
+static int64_t size(const int64_t of[AXES])
+{
+    return of[0] * of[1] * of[2];
+}
+
+/* Where element i, counted with the channels second, lies in memory. */
+static size_t place_of(const host_convolution *c, int part, int64_t i)
+{
+    const geometry *g = &c->g;
+    const int64_t channels = part == X ? g->groups * g->c : part == W ? g->c : g->groups * g->m;
+    const int64_t places = size(part == X ? g->in : part == W ? g->kernel : g->out);
+
+    if (part == BIAS || !c->last[part])
+        return (size_t)i;
+    return (size_t)((i / places / channels * places + i % places) * channels +
+                    i / places % channels);
+}
+
 static double get(const host_convolution *c, int part, int64_t i)
 {
-    return host_element(c->type, c->at[part], (size_t)i);
+    return host_element(c->type, c->at[part], place_of(c, part, i));
 }
 
 static void put(const host_convolution *c, int64_t i, double value)
 {
-    host_element_put(c->type, c->at[c->g.made], (size_t)i, value);
+    host_element_put(c->type, c->at[c->g.made], place_of(c, c->g.made, i), value);
 }
 
 static double factor(const host_convolution *c, int part, int64_t i)
@@ -220,11 +258,6 @@ static void add(const host_convolution *c, double sums[], int64_t x, int64_t w, 
         sums[y] += factor(c, X, x) * factor(c, W, w);
         break;
     }
-}
-
-static int64_t size(const int64_t of[AXES])
-{
-    return of[0] * of[1] * of[2];
 }
 
 /* The input that output o reads by a tap, as numbers in their planes; -1: padding. */

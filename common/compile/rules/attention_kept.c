@@ -35,8 +35,7 @@ static wf_node *forward_of(const wf_node *grad)
         if (wf_node_is(n, WF_DOMAIN_WEFT, "DotAttention") && n->in[0] == grad->in[1] &&
             n->in[1] == grad->in[2] && n->in[2] == grad->in[3] &&
             mask_of(n, 3) == mask_of(grad, 4) && n->device == grad->device &&
-            wf_node_has_out(n, 0) && same_numbers(n, grad) &&
-            (!found || n->index < found->index))
+            wf_node_has_out(n, 0) && same_numbers(n, grad) && (!found || n->index < found->index))
             found = n;
     }
     return found;

@@ -72,19 +72,32 @@ static int32_t type_of_sums(const wf_dnn_conv *c)
     return c->dtype == WF_F64 ? WF_DNN_F64 : WF_DNN_F32;
 }
 
-/* A tensor [n, channels, spatial...] without gaps; spatial NULL: of ones. */
+/* Of extents [n, channels, spatial...] without gaps, in the order of the case. */
+static void set_strides(const wf_dnn_conv *c, const int64_t dims[RANK], int64_t strides[RANK])
+{
+    const int64_t rank = 2 + c->axes;
+    int64_t stride = c->last ? dims[1] : 1;
+
+    for (int64_t i = rank - 1; i >= 0; i--) {
+        if (i == 1 && c->last) {
+            strides[i] = 1;
+            continue;
+        }
+        strides[i] = stride;
+        stride *= dims[i];
+    }
+}
+
+/* A tensor [n, channels, spatial...]; spatial NULL: of ones. */
 static wf_cuda_descriptor *add_tensor(wf_dnn_builder *b, const wf_dnn_conv *c, int tensor,
                                       int64_t n, int64_t channels, const int64_t spatial[])
 {
     const int64_t rank = 2 + c->axes;
-    int64_t dims[RANK] = {n, channels}, strides[RANK], stride = 1;
+    int64_t dims[RANK] = {n, channels}, strides[RANK];
 
-    for (int64_t i = rank - 1; i >= 0; i--) {
-        if (i >= 2)
-            dims[i] = spatial ? spatial[i - 2] : 1;
-        strides[i] = stride;
-        stride *= dims[i];
-    }
+    for (int64_t i = 2; i < rank; i++)
+        dims[i] = spatial ? spatial[i - 2] : 1;
+    set_strides(c, dims, strides);
     return tensor == SUM ? wf_dnn_inner(b, type_of(c), rank, dims, strides)
                          : wf_dnn_tensor(b, (unsigned)tensor, type_of(c), rank, dims, strides);
 }

@@ -18,6 +18,7 @@ typedef struct wf_dnn_conv {
     int64_t dtype;     /* of all tensors: cuDNN has no other mixture. Sums of narrow ones are f32 */
     int64_t compute;   /* wf_compute: what f32 factors may be rounded to */
     int64_t adds_bias; /* to the result of the pass, one number a channel */
+    int64_t last;      /* channels are last in memory: [n, h, w, c], and weights [m, h, w, c] */
     int64_t batch, groups, c, m, axes;
     int64_t in[WF_WINDOW_AXES], out[WF_WINDOW_AXES], kernel[WF_WINDOW_AXES];
     int64_t stride[WF_WINDOW_AXES], dilation[WF_WINDOW_AXES];

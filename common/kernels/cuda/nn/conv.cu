@@ -7,9 +7,13 @@
  * Where a tensor is narrow cuDNN computes in tensors of its type alone, and makes results of it:
  * those of float32 are rounded into the workspace first, or come out of it. Without an engine for
  * that all is widened around what computes float32.
+ *
+ * Where images have their channels last (common/graph/channels_last.h) all tensors of cuDNN's have,
+ * weights too: what the node has in the other order is copied, in the pass that rounds it.
  */
 #include "common/kernels/cuda/nn/window.h"
 extern "C" {
+#include "common/graph/channels_last.h"
 #include "common/kernels/cuda/dnn/convolution.h"
 #include "common/kernels/cuda/dnn/way.h"
 #include "common/kernels/shape/convolution.h"
@@ -28,66 +32,98 @@ struct plan {
     wf_convolution v;
     wf_dnn_way *way;    /* nullptr: the kernels here compute, and what follows is of them */
     bool bias_after;    /* the way does not add the bias */
-    wf_dtype narrow;    /* of all tensors of the way; WF_NONE: they are those of the node */
-    bool copies[PARTS]; /* parts of another type, which have a copy in the workspace */
+    wf_dtype type;      /* of all tensors of the way; WF_NONE: they are those of the node */
+    bool copies[PARTS]; /* parts of another type or order, which have a copy in the workspace */
+    bool turns[PARTS];  /* of those, the ones of another order */
     size_t at[PARTS];   /* there */
+    bool last[PARTS];   /* of x and y: the node's have their channels last */
     int64_t weights, rows, pieces, piece_rows; /* rows: of outputs, in all images */
     size_t sums;                               /* in the workspace: [pieces, weights] */
 };
 
-template <class T>
-__global__ void make_maps(wf_convolution v, const T *x, const T *w, const T *bias, T *y)
+/* Where an element of an image lies: of [images, channels, places], or with the channels last. */
+struct order {
+    int64_t channels, places;
+    bool last;
+
+    WF_CODE int64_t at(int64_t image, int64_t channel, int64_t place) const
+    {
+        return last ? (image * places + place) * channels + channel
+                    : (image * channels + channel) * places + place;
+    }
+    /* From a channel to the next. */
+    WF_CODE int64_t step(void) const
+    {
+        return last ? 1 : places;
+    }
+};
+
+WF_CODE order order_of_x(const plan &p)
 {
+    return {p.v.groups * p.v.c, p.v.s.in_size, p.last[WF_DNN_X]};
+}
+
+WF_CODE order order_of_y(const plan &p)
+{
+    return {p.v.groups * p.v.m, p.v.s.out_size, p.last[WF_DNN_Y]};
+}
+
+template <class T> __global__ void make_maps(plan p, const T *x, const T *w, const T *bias, T *y)
+{
+    const wf_convolution &v = p.v;
+    const order ox = order_of_x(p), oy = order_of_y(p);
     const int64_t maps = v.groups * v.m;
 
     for (int64_t e = wf_first(); e < v.batch * maps * v.s.out_size; e += wf_all()) {
         int64_t map = e / v.s.out_size % maps, image = e / v.s.out_size / maps;
-        const T *from = x + (image * v.groups + map / v.m) * v.c * v.s.in_size;
         const T *weights = w + map * v.c * v.s.taps;
         double all = bias ? (double)bias[map] : 0;
 
         /* Channels within taps: where a tap reads is worked out once for all of them. */
         wf_each_input(v.s, e % v.s.out_size, [&](int64_t at, int64_t tap) {
+            const T *from = x + ox.at(image, map / v.m * v.c, at);
             T sum = 0;
 
             for (int64_t c = 0; c < v.c; c++)
-                sum += from[c * v.s.in_size + at] * weights[c * v.s.taps + tap];
+                sum += from[c * ox.step()] * weights[c * v.s.taps + tap];
             all += (double)sum;
             return false;
         });
-        y[e] = (T)all;
+        y[oy.at(image, map, e % v.s.out_size)] = (T)all;
     }
 }
 
-template <class T>
-__global__ void make_images(wf_convolution v, const T *w, const T *y, const T *bias, T *x)
+template <class T> __global__ void make_images(plan p, const T *w, const T *y, const T *bias, T *x)
 {
+    const wf_convolution &v = p.v;
+    const order ox = order_of_x(p), oy = order_of_y(p);
     const int64_t channels = v.groups * v.c, row = v.c * v.s.taps;
 
     for (int64_t e = wf_first(); e < v.batch * channels * v.s.in_size; e += wf_all()) {
         int64_t channel = e / v.s.in_size % channels, image = e / v.s.in_size / channels;
         int64_t group = channel / v.c;
-        const T *from = y + (image * v.groups + group) * v.m * v.s.out_size;
         const T *weights = w + group * v.m * row + channel % v.c * v.s.taps;
         double all = bias ? (double)bias[channel] : 0;
 
         wf_each_output(v.s, e % v.s.in_size, [&](int64_t o, int64_t tap) {
+            const T *from = y + oy.at(image, group * v.m, o);
             T sum = 0;
 
             for (int64_t m = 0; m < v.m; m++)
-                sum += from[m * v.s.out_size + o] * weights[m * row + tap];
+                sum += from[m * oy.step()] * weights[m * row + tap];
             all += (double)sum;
         });
-        x[e] = (T)all;
+        x[ox.at(image, channel, e % v.s.in_size)] = (T)all;
     }
 }
 
 /* One weight's share in output row r of all images. */
 template <class T>
-WF_CODE double sum_of_row(const wf_convolution &v, const T *x, const T *y, int64_t weight,
-                          int64_t r)
+WF_CODE double sum_of_row(const plan &p, const T *x, const T *y, int64_t weight, int64_t r)
 {
+    const wf_convolution &v = p.v;
     const wf_spatial &s = v.s;
+    const order ox = order_of_x(p), oy = order_of_y(p);
     const int64_t tap = weight % s.taps, map = weight / s.taps / v.c;
     const int64_t channel = map / v.m * v.c + weight / s.taps % v.c;
     const int64_t kw = tap % s.w.kernel[2], kh = tap / s.w.kernel[2] % s.w.kernel[1];
@@ -95,16 +131,15 @@ WF_CODE double sum_of_row(const wf_convolution &v, const T *x, const T *y, int64
     const int64_t d = wf_reads_at(s, 0, od, tap / s.w.kernel[2] / s.w.kernel[1]);
     const int64_t h = wf_reads_at(s, 1, oh, kh), first = wf_reads_at(s, 2, 0, kw);
     const wf_range inside = wf_inside(s, 2, kw);
-    const T *from = x + ((image * v.groups * v.c + channel) * s.in[0] + d) * s.in[1] * s.in[2] +
-                    h * s.in[2] + first;
-    const T *with =
-        y + (image * v.groups * v.m + map) * s.out_size + (od * s.out[1] + oh) * s.out[2];
+    const int64_t from = (d * s.in[1] + h) * s.in[2] + first;
+    const int64_t with = (od * s.out[1] + oh) * s.out[2];
     T sum = 0;
 
     if (d < 0 || d >= s.in[0] || h < 0 || h >= s.in[1])
         return 0;
     for (int64_t ow = inside.lo; ow < inside.hi; ow++)
-        sum += from[ow * s.w.stride[2]] * with[ow];
+        sum +=
+            x[ox.at(image, channel, from + ow * s.w.stride[2])] * y[oy.at(image, map, with + ow)];
     return (double)sum;
 }
 
@@ -115,7 +150,7 @@ template <class T> __global__ void sum_pieces(plan p, const T *x, const T *y, do
         double all = 0;
 
         for (int64_t r = from; r < to && r < p.rows; r++)
-            all += sum_of_row(p.v, x, y, e % p.weights, r);
+            all += sum_of_row(p, x, y, e % p.weights, r);
         sums[e] = all;
     }
 }
@@ -128,6 +163,22 @@ template <class T> __global__ void join_pieces(plan p, const double *sums, T *w)
         for (int64_t piece = 0; piece < p.pieces; piece++)
             all += sums[piece * p.weights + i];
         w[i] = (T)all;
+    }
+}
+
+/* y[a][j][i] = x[a][i][j] in another type: of n items [rows, columns] each. A thread goes along the
+ * shorter side, so that its neighbours read, or write, what lies side by side along the longer. */
+__global__ void turn(wf_narrow_from x, wf_narrow_to y, int64_t n, int64_t rows, int64_t columns)
+{
+    const int64_t most = rows < columns ? columns : rows, least = rows < columns ? rows : columns;
+    const int64_t from_long = rows < columns ? 1 : columns, to_long = rows < columns ? rows : 1;
+    const int64_t from_short = rows < columns ? columns : 1, to_short = rows < columns ? 1 : rows;
+
+    for (int64_t e = wf_first(); e < n * most; e += wf_all()) {
+        const int64_t item = e / most * rows * columns, i = e % most;
+
+        for (int64_t k = 0; k < least; k++)
+            y[item + i * to_long + k * to_short] = x[item + i * from_long + k * from_short];
     }
 }
 
@@ -183,23 +234,64 @@ wf_status ask_cudnn(wf_prep *prep, plan *p, wf_conv_pass pass, wf_dtype dtype, b
     return wf_dnn_way_new(prep, &asked, &p->way, err);
 }
 
-/* In narrow tensors. A kernel behind the way adds the bias: few engines do. */
-wf_status ask_narrow(wf_prep *prep, plan *p, wf_conv_pass pass, const roles &r, bool bias,
+/* A tensor as the geometry wants it. */
+const wf_tensor *in_order(const wf_tensor *t, bool last, wf_tensor *room)
+{
+    if (!last)
+        return t;
+    *room = wf_channels_second(t);
+    return room;
+}
+
+/* Which of x and y the node has with their channels last. */
+void find_order(const wf_node *n, wf_conv_pass pass, bool transposed, plan *p)
+{
+    const bool first = wf_in_is_channels_last(n, 0), second = wf_in_is_channels_last(n, 1);
+    const bool made = wf_out_is_channels_last(n, 0);
+
+    p->last[WF_DNN_X] = pass == WF_CONV_FORWARD ? first
+                        : pass == WF_CONV_DATA  ? made
+                        : transposed            ? first
+                                                : second;
+    p->last[WF_DNN_Y] = pass == WF_CONV_FORWARD ? made
+                        : pass == WF_CONV_DATA  ? first
+                        : transposed            ? second
+                                                : first;
+}
+
+/* Elements of part i that lie side by side where its channels are last, and places of each. */
+void sides_of(const plan *p, int i, int64_t *channels, int64_t *places)
+{
+    const wf_convolution &v = p->v;
+
+    *channels = i == WF_DNN_X ? v.groups * v.c : i == WF_DNN_W ? v.c : v.groups * v.m;
+    *places = i == WF_DNN_X ? v.s.in_size : i == WF_DNN_W ? v.s.taps : v.s.out_size;
+}
+
+/* In tensors of p->type. A kernel behind the way adds the bias: few engines do. */
+wf_status ask_copied(wf_prep *prep, plan *p, wf_conv_pass pass, const roles &r, bool bias,
                      wf_err *err)
 {
+    const bool last = wf_has_channels_last(prep->node);
     wf_dnn_conv c;
     wf_dnn_asked asked;
 
-    if (wf_compute_kept(prep->compute) != p->narrow ||
-        !wf_dnn_conv_of(&p->v, pass, p->narrow, WF_COMPUTE_F32, false, &c))
+    if ((p->type != WF_F32 && wf_compute_kept(prep->compute) != p->type) ||
+        !wf_dnn_conv_of(&p->v, pass, p->type, p->type == WF_F32 ? prep->compute : WF_COMPUTE_F32,
+                        false, &c))
         return WF_OK;
+    c.last = last;
     asked = wf_dnn_ask_conv(&c);
     WF_TRY(wf_dnn_way_new(prep, &asked, &p->way, err));
     p->bias_after = bias;
     for (int i = 0; p->way && i < PARTS; i++) {
-        p->copies[i] = r.part(i)->dtype != p->narrow;
+        int64_t channels, places;
+
+        sides_of(p, i, &channels, &places);
+        p->turns[i] = last && !p->last[i] && channels > 1 && places > 1;
+        p->copies[i] = p->turns[i] || r.part(i)->dtype != p->type;
         if (p->copies[i])
-            WF_TRY(wf_take_room(prep, wf_elems(r.part(i)), sizeof(uint16_t), &p->at[i], err));
+            WF_TRY(wf_take_room(prep, wf_elems(r.part(i)), wf_dtype_size(p->type), &p->at[i], err));
     }
     return WF_OK;
 }
@@ -209,19 +301,22 @@ wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *c
                   wf_err *err)
 {
     roles r = roles_of(PASS, TRANSPOSED, in, out[0]);
+    const wf_dtype narrow = wf_narrow_of(prep->node, in, out);
+    wf_tensor x, y;
     plan *p;
 
     WF_TRY(wf_new_plan(prep, &p, err));
     prep->release = release;
-    WF_TRY(wf_convolution_of(prep->node, r.x, r.w, r.y, TRANSPOSED, &p->v, err));
-    p->narrow = wf_narrow_of(prep->node, in, out);
-    if (p->narrow != WF_NONE) {
-        WF_TRY(ask_narrow(prep, p, PASS, r, BIAS && in[2], err));
-        prep->widens = !p->way;
-        return WF_OK;
-    }
-    WF_TRY(ask_cudnn(prep, p, PASS, out[0]->dtype, BIAS && in[2], err));
-    if (p->way || PASS != WF_CONV_WEIGHTS)
+    find_order(prep->node, PASS, TRANSPOSED, p);
+    WF_TRY(wf_convolution_of(prep->node, in_order(r.x, p->last[WF_DNN_X], &x), r.w,
+                             in_order(r.y, p->last[WF_DNN_Y], &y), TRANSPOSED, &p->v, err));
+    p->type = narrow != WF_NONE || !wf_has_channels_last(prep->node) ? narrow : WF_F32;
+    if (p->type != WF_NONE)
+        WF_TRY(ask_copied(prep, p, PASS, r, BIAS && in[2], err));
+    else
+        WF_TRY(ask_cudnn(prep, p, PASS, out[0]->dtype, BIAS && in[2], err));
+    prep->widens = !p->way && narrow != WF_NONE;
+    if (p->way || prep->widens || PASS != WF_CONV_WEIGHTS)
         return WF_OK;
     p->weights = wf_elems(r.w);
     p->rows = p->v.batch * p->v.s.out[0] * p->v.s.out[1];
@@ -261,32 +356,62 @@ wf_status make_by_cudnn(const wf_run *run, const roles &r, const wf_tensor *bias
                      wf_elems(made) / (made->dims[0] * made->dims[1]), wf_elems(made));
 }
 
-/* Where some are narrow. */
-wf_status make_narrow(const wf_run *run, const roles &r, const wf_tensor *bias, wf_tensor *made,
+/* Part i in another type, and in the order of the way or, if `back`, in that of the node. */
+wf_status copy_part(const wf_run *run, int i, wf_narrow_from from, wf_narrow_to to, int64_t elems,
+                    bool back, wf_err *err)
+{
+    const plan *p = static_cast<const plan *>(run->state);
+    int64_t channels, places, n;
+
+    if (!p->turns[i])
+        return wf_convert(run, from.dtype, from.at, to.dtype, to.at, elems, err);
+    sides_of(p, i, &channels, &places);
+    n = elems / channels / places;
+    return wf_launch(run, "convert", turn, wf_blocks(run, n * WF_MAX(channels, places)), err, from,
+                     to, n, back ? places : channels, back ? channels : places);
+}
+
+/* made = sums, which lie in the workspace or there, + bias. */
+wf_status finish_sums(const wf_run *run, int part, wf_narrow_from sums, const wf_tensor *bias,
+                      wf_tensor *made, wf_err *err)
+{
+    const plan *p = static_cast<const plan *>(run->state);
+    const int64_t n = wf_elems(made);
+    int64_t channels, places;
+
+    if (sums.at != made->data && (!bias || p->turns[part])) {
+        WF_TRY(copy_part(run, part, sums, wf_write<wf_narrow>(made), n, true, err));
+        sums = wf_read<wf_narrow>(made);
+    }
+    if (!bias)
+        return WF_OK;
+    sides_of(p, part, &channels, &places);
+    return wf_launch(run, "bias", add_bias<wf_narrow>, wf_blocks(run, n), err, sums,
+                     wf_write<wf_narrow>(made), wf_read<wf_narrow>(bias), channels,
+                     p->last[part] ? (int64_t)1 : places, n);
+}
+
+/* Where parts are copied for the way. */
+wf_status make_copied(const wf_run *run, const roles &r, const wf_tensor *bias, wf_tensor *made,
                       wf_err *err)
 {
     const plan *p = static_cast<const plan *>(run->state);
     const void *tensors[WF_DNN_TENSORS] = {};
-    wf_narrow_from sums = {nullptr, p->narrow};
+    int part = 0;
 
     for (int i = 0; i < PARTS; i++) {
         const wf_tensor *t = r.part(i);
 
         tensors[i] = p->copies[i] ? wf_room<void>(run, p->at[i]) : t->data;
         if (t == made)
-            sums.at = tensors[i];
+            part = i;
         else if (p->copies[i])
-            WF_TRY(wf_convert(run, t->dtype, t->data, p->narrow, wf_room<void>(run, p->at[i]),
-                              wf_elems(t), err));
+            WF_TRY(copy_part(run, i, wf_read<wf_narrow>(t),
+                             wf_narrow_to{wf_room<void>(run, p->at[i]), p->type}, wf_elems(t),
+                             false, err));
     }
     WF_TRY(wf_dnn_way_go(p->way, run, tensors, err));
-    if (sums.at == made->data && !bias)
-        return WF_OK;
-    if (!bias)
-        return wf_convert(run, p->narrow, sums.at, made->dtype, made->data, wf_elems(made), err);
-    return wf_launch(run, "bias", add_bias<wf_narrow>, wf_blocks(run, wf_elems(made)), err, sums,
-                     wf_write<wf_narrow>(made), wf_read<wf_narrow>(bias), made->dims[1],
-                     wf_elems(made) / (made->dims[0] * made->dims[1]), wf_elems(made));
+    return finish_sums(run, part, {tensors[part], p->type}, bias, made, err);
 }
 
 template <class T>
@@ -301,9 +426,9 @@ wf_status make(const wf_run *run, wf_conv_pass pass, const roles &r, const wf_te
 
     switch (pass) {
     case WF_CONV_FORWARD:
-        return wf_launch(run, name, make_maps<T>, blocks, err, p->v, x, w, b, to);
+        return wf_launch(run, name, make_maps<T>, blocks, err, *p, x, w, b, to);
     case WF_CONV_DATA:
-        return wf_launch(run, name, make_images<T>, blocks, err, p->v, w, y, b, to);
+        return wf_launch(run, name, make_images<T>, blocks, err, *p, w, y, b, to);
     default:
         return make_weights(run, p, x, y, to, err);
     }
@@ -314,14 +439,15 @@ wf_status convolve(const wf_run *run, const wf_tensor *const in[], wf_tensor *co
                    wf_err *err)
 {
     roles r = roles_of(PASS, TRANSPOSED, in, out[0]);
+    const plan *p = static_cast<const plan *>(run->state);
 
     if (wf_elems(out[0]) == 0)
         return WF_OK;
     if (wf_elems(r.x) == 0 || wf_elems(r.w) == 0 || wf_elems(r.y) == 0)
         return wf_stream_fill(run->stream, out[0]->data, 0, wf_tensor_bytes(out[0]), err);
-    if (static_cast<const plan *>(run->state)->narrow != WF_NONE)
-        return make_narrow(run, r, BIAS ? in[2] : nullptr, out[0], err);
-    if (static_cast<const plan *>(run->state)->way)
+    if (p->way && p->type != WF_NONE)
+        return make_copied(run, r, BIAS ? in[2] : nullptr, out[0], err);
+    if (p->way)
         return make_by_cudnn<T>(run, r, BIAS ? in[2] : nullptr, out[0], err);
     return make<T>(run, PASS, r, BIAS ? in[2] : nullptr, out[0], err);
 }

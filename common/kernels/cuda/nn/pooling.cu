@@ -4,6 +4,7 @@
  * whose windows hold it; where the window is the whole plane, a block computes it. max_pool.h has
  * what MaxPool does with tensors whose elements 32 bits count, but for its indices. */
 #include "common/kernels/cuda/nn/max_pool.h"
+#include "common/kernels/cuda/nn/pooling_last.h"
 #include "common/kernels/cuda/nn/window.h"
 extern "C" {
 #include "common/kernels/shape/pooling.h"
@@ -385,24 +386,31 @@ wf_status lp_pool_grad(const wf_run *run, const wf_tensor *const in[], wf_tensor
         .op = name, .domain = domain_, .dtypes = WF_TYPE(WF_F32), .is_narrow = true,               \
         .prepare = prepare_, .run = wf_wide_or_narrow<fn<float>, fn<wf_narrow>>                    \
     }
+/* The same of an operation whose images may have their channels last. */
+#define ORDERED(name, domain_, prepare_, prepare_last, fn)                                         \
+    {                                                                                              \
+        .op = name, .domain = domain_, .dtypes = WF_TYPE(WF_F32), .is_narrow = true,               \
+        .prepare = wf_prepare_by_order<prepare_, prepare_last>,                                    \
+        .run = wf_run_by_order<wf_wide_or_narrow<fn<float>, fn<wf_narrow>>, fn##_last>             \
+    }
 #define ROWS(name, fn) ROW(name, WF_F32, fn<float>), ROW(name, WF_F64, fn<double>)
 #define GRADS(name, fn) GRAD(name, WF_F32, fn<float>), GRAD(name, WF_F64, fn<double>)
 
 WF_CUDA_ROWS(pooling){
-    NARROW("AveragePool", nullptr, prepare, average_pool),
+    ORDERED("AveragePool", nullptr, prepare, prepare_last, average_pool),
     ROW("AveragePool", WF_F64, average_pool<double>),
-    NARROW("GlobalAveragePool", nullptr, prepare, average_pool),
+    ORDERED("GlobalAveragePool", nullptr, prepare, prepare_last, average_pool),
     ROW("GlobalAveragePool", WF_F64, average_pool<double>),
     NARROW("GlobalMaxPool", nullptr, prepare, max_pool),
     ROW("GlobalMaxPool", WF_F64, max_pool<double>),
     ROWS("LpPool", lp_pool),
-    NARROW("MaxPool", nullptr, prepare, max_pool),
+    ORDERED("MaxPool", nullptr, prepare, prepare_last, max_pool),
     ROW("MaxPool", WF_F64, max_pool<double>),
     ROW("MaxPool", WF_U8, max_pool<uint8_t>),
-    NARROW("AveragePoolGrad", WF_DOMAIN_WEFT, prepare_grad, average_pool_grad),
+    ORDERED("AveragePoolGrad", WF_DOMAIN_WEFT, prepare_grad, prepare_grad_last, average_pool_grad),
     GRAD("AveragePoolGrad", WF_F64, average_pool_grad<double>),
     GRADS("LpPoolGrad", lp_pool_grad),
-    NARROW("MaxPoolGrad", WF_DOMAIN_WEFT, prepare_max_grad, max_pool_grad),
+    ORDERED("MaxPoolGrad", WF_DOMAIN_WEFT, prepare_max_grad, prepare_grad_last, max_pool_grad),
     {.op = "MaxPoolGrad",
      .domain = WF_DOMAIN_WEFT,
      .dtypes = WF_TYPE(WF_F64),

@@ -9,7 +9,9 @@
  *
  * In training cuDNN computes where it can, of tensors of one type, float32 or a narrow one, beside
  * statistics of float32; the gradient's are made here, as the graph does not keep those of the
- * forward pass. Where only some are narrow the kernels here compute, which read and write any. */
+ * forward pass. Where only some are narrow the kernels here compute, which read and write any.
+ * Images with their channels last are computed by batch_last.h. */
+#include "common/kernels/cuda/norm/batch_last.h"
 #include "common/kernels/cuda/norm/moments.h"
 extern "C" {
 #include "common/kernels/cuda/dnn/norm.h"
@@ -22,7 +24,14 @@ namespace
 
 /* Blocks that sum at a time, and elements that are worth one; the same of threads, which sum where
  * an image has fewer elements than FEW. */
-enum { PIECES = 1024, PIECE_ELEMS = 2048, THREADS = 1 << 16, THREAD_ELEMS = 32, FEW = 16 };
+enum {
+    MOST_IN = 5,
+    PIECES = 1024,
+    PIECE_ELEMS = 2048,
+    THREADS = 1 << 16,
+    THREAD_ELEMS = 32,
+    FEW = 16
+};
 
 /* y = a x + c of a channel; backwards dx = a dy + b x + c. */
 struct line {
@@ -35,6 +44,7 @@ struct plan {
     size_t sums, moments, lines; /* in the workspace: [pieces, channels], [channels], [channels] */
     wf_dnn_way *way;             /* nullptr: by what is here alone */
     size_t mean, inverse;        /* in the workspace, with a way: float [channels] */
+    by_rows last; /* where channels are last; all between v and here is unused then */
 };
 
 /* Where element i of a channel lies. */
@@ -262,6 +272,22 @@ wf_status finish(wf_prep *prep, plan *p, wf_err *err)
     return wf_take_room(prep, p->v.channels, sizeof(line), &p->lines, err);
 }
 
+/* The geometry of a node whose first n_images inputs have their channels last. */
+wf_status geometry_last(const wf_node *n, uint32_t n_images, const wf_tensor *const in[],
+                        wf_batch_norm *v, wf_err *err)
+{
+    const wf_tensor *of[MOST_IN] = {};
+    wf_tensor images[2];
+
+    for (uint32_t i = 0; i < MOST_IN; i++)
+        of[i] = in[i];
+    for (uint32_t i = 0; i < n_images; i++) {
+        images[i] = wf_channels_second(in[i]);
+        of[i] = &images[i];
+    }
+    return n_images == 1 ? wf_batch_norm_of(n, of, v, err) : wf_batch_norm_grad_of(n, of, v, err);
+}
+
 wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
                   wf_err *err)
 {
@@ -269,6 +295,10 @@ wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *c
 
     WF_TRY(wf_new_plan(prep, &p, err));
     prep->release = release;
+    if (wf_has_channels_last(prep->node)) {
+        WF_TRY(geometry_last(prep->node, 1, in, &p->v, err));
+        return plan_rows(prep, p->v, in[0]->dtype, OF_DY, &p->last, err);
+    }
     WF_TRY(wf_batch_norm_of(prep->node, in, &p->v, err));
     if (in[0]->dtype != WF_F64 && out[0] && out[0]->dtype == in[0]->dtype &&
         are_f32(in, 1, prep->node->n_in) && are_f32(out, 1, prep->node->n_out))
@@ -283,6 +313,10 @@ wf_status prepare_grad(wf_prep *prep, const wf_tensor *const in[], const wf_tens
 
     WF_TRY(wf_new_plan(prep, &p, err));
     prep->release = release;
+    if (wf_has_channels_last(prep->node)) {
+        WF_TRY(geometry_last(prep->node, 2, in, &p->v, err));
+        return plan_rows(prep, p->v, in[0]->dtype, LAST_SUMS, &p->last, err);
+    }
     WF_TRY(wf_batch_norm_grad_of(prep->node, in, &p->v, err));
     if (in[0]->dtype != WF_F64 && out[0] && out[1] && out[2] && in[1]->dtype == in[0]->dtype &&
         out[0]->dtype == in[0]->dtype && are_f32(in, 2, prep->node->n_in) &&
@@ -378,6 +412,9 @@ wf_status forward(const wf_run *run, const wf_tensor *const in[], wf_tensor *con
     const wf_from<T> mean = wf_read<T>(in[3]), variance = wf_read<T>(in[4]);
     const wf_two *moments = wf_room<const wf_two>(run, p->moments);
 
+    if (p->last.on)
+        return p->last.type == WF_BF16 ? forward_of_type<WF_BF16>(run, p->last, p->v, in, out, err)
+                                       : forward_of_type<WF_F16>(run, p->last, p->v, in, out, err);
     if (p->way)
         WF_TRY(forward_by_cudnn(run, in, out[0], err));
     else
@@ -400,6 +437,9 @@ wf_status backward(const wf_run *run, const wf_tensor *const in[], wf_tensor *co
     const wf_from<T> dy = wf_read<T>(in[0]), x = wf_read<T>(in[1]);
     const wf_two *moments = wf_room<const wf_two>(run, p->moments);
 
+    if (p->last.on)
+        return p->last.type == WF_BF16 ? backward_of_type<WF_BF16>(run, p->last, p->v, in, out, err)
+                                       : backward_of_type<WF_F16>(run, p->last, p->v, in, out, err);
     WF_TRY(moments_of<T>(run, x, wf_read<T>(in[3]), wf_read<T>(in[4]), err));
     if (p->way)
         return backward_by_cudnn(run, in, out, err);
