@@ -294,25 +294,34 @@ static void products(void **state)
         x.narrow_out = 3;
         check(x);
     }
-    /* Rows of lengths that tensor cores are not fed with. */
+    /* Extents that tensor cores have no fast products for. */
     for (int a = 0; a < 2; a++)
         for (int b = 0; b < 2; b++) {
-            example x = {"Gemm", 3, 1, 1, {IN(131, 149), IN(149, 133)}, .n_attrs = 2};
+            example x = {"Gemm", 3, 1, 1, {IN(131, 261), IN(261, 133)}, .n_attrs = 2};
 
             if (a)
-                x.in[0] = (__typeof__(x.in[0]))IN(149, 131);
+                x.in[0] = (__typeof__(x.in[0]))IN(261, 131);
             if (b)
-                x.in[1] = (__typeof__(x.in[0]))IN(133, 149);
+                x.in[1] = (__typeof__(x.in[0]))IN(133, 261);
             x.attrs[0] = wf_attr_int("transA", a);
             x.attrs[1] = wf_attr_int("transB", b);
             check(x);
             x.narrow_in = 1 + (uint32_t)b; /* the other factor is rounded as well */
+            x.narrow_out = (uint32_t)a;
             check(x);
         }
-    check((example){"MatMul", 1, 1, 1, {IN(2, 70, 136), IN(136, 131)}});
-    check((example){"MatMul", 3, 1, 1, {IN(2, 130, 150), IN(2, 150, 131)}});
+    check((example){"Gemm", 3, 1, 1, {IN(130, 149), IN(149, 133)}}); /* k alone */
+    check((example){"MatMul", 1, 1, 1, {IN(2, 70, 264), IN(264, 131)}});
+    check((example){"MatMul", 3, 0, 1, {IN(2, 130, 150), IN(2, 150, 131)}});
+    check((example){"Linear",
+                    1,
+                    1,
+                    1,
+                    {IN(2, 70, 261), IN(131, 261), IN(131)},
+                    {wf_attr_int("transB", 1), wf_attr_string("activation", "Relu")},
+                    2});
     for (int b = 0; b < 2; b++) {
-        example x = {"Product", 3, 1, 2, {IN(150, 131), IN(150, 129)}, .n_attrs = 2};
+        example x = {"Product", 3, 1, 2, {IN(257, 131), IN(257, 129)}, .n_attrs = 2};
 
         x.attrs[0] = wf_attr_int("transA", 1);
         x.attrs[1] = wf_attr_string("sums", b ? "b" : "a");

@@ -60,7 +60,7 @@ wf_status prepare_as(wf_prep *prep, wf_cuda_gemm g, const wf_tensor *const in[],
     if (prep->widens || !g.m || !g.n || !g.k)
         return WF_OK;
     WF_TRY(wf_cuda_gemm_new(prep, &g, &s->way, err));
-    return wf_factors_take_room(prep, &s->factors, read, err);
+    return wf_factors_take_room(prep, &s->factors, err);
 }
 
 wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
@@ -114,7 +114,8 @@ wf_status multiply(const wf_run *run, const plan *s, const wf_tensor *const in[]
     WF_TRY(wf_factor_ready(&s->factors, WF_FACTOR_B, run, in[1], &b, err));
     WF_TRY(
         wf_factor_ready(&s->factors, WF_FACTOR_ROW, run, s->is_row ? in[2] : nullptr, &row, err));
-    return wf_cuda_gemm_go(s->way, run, a, b, row, out->data, err);
+    WF_TRY(wf_cuda_gemm_go(s->way, run, a, b, row, wf_factors_result(&s->factors, run, out), err));
+    return wf_factors_finish(&s->factors, run, out, err);
 }
 
 wf_status gemm(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[], wf_err *err)

@@ -86,7 +86,8 @@ wf_status sum_rows(const void *arg, const wf_run *run, const void *x, void *sums
 }
 
 /* Which rows are summed. A factor that is copied for the product is summed as it was before, and
- * sums are not rounded as the product may be: then the product gives none. */
+ * sums are not rounded as the product may be: then, and where the result is copied, the product
+ * gives none. */
 void plan_sums(const wf_prep *prep, const wf_tensor *const in[], const wf_tensor *const out[],
                plan *s, wf_cuda_gemm *g)
 {
@@ -98,8 +99,8 @@ void plan_sums(const wf_prep *prep, const wf_tensor *const in[], const wf_tensor
     s->reduction = wf_reduction_of(p);
     s->summed = of->dtype;
     s->sums = of_b ? WF_CUDA_SUMS_OF_B : WF_CUDA_SUMS_OF_A;
-    s->sums_apart =
-        s->factors.copied[of_b ? WF_FACTOR_B : WF_FACTOR_A] || out[1]->dtype != out[0]->dtype;
+    s->sums_apart = s->factors.of[of_b ? WF_FACTOR_B : WF_FACTOR_A].copied ||
+                    s->factors.result_copied || out[1]->dtype != out[0]->dtype;
     if (s->sums_apart)
         return;
     g->sums = s->sums;
@@ -145,7 +146,7 @@ wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *c
     WF_TRY(wf_cuda_gemm_new(prep, &g, &s->way, err));
     if (s->sums_apart)
         prep->workspace_bytes = WF_MAX(prep->workspace_bytes, wf_reduce_bytes(s->reduction));
-    return wf_factors_take_room(prep, &s->factors, read, err);
+    return wf_factors_take_room(prep, &s->factors, err);
 }
 
 typedef struct job {
@@ -170,7 +171,17 @@ void go_along(void *arg, const wf_span *at)
                                 j->c + (size_t)(at->first * sizes[2]) * bytes[2], j->err);
 }
 
-/* Of two matrices, with sums. */
+/* Of two matrices. */
+wf_status single(const wf_run *run, const wf_tensor *out, const void *a, const void *b, wf_err *err)
+{
+    const plan *s = static_cast<const plan *>(run->state);
+
+    WF_TRY(
+        wf_cuda_gemm_go(s->way, run, a, b, nullptr, wf_factors_result(&s->factors, run, out), err));
+    return wf_factors_finish(&s->factors, run, out, err);
+}
+
+/* The same with sums. */
 wf_status with_sums(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[],
                     const void *a, const void *b, wf_err *err)
 {
@@ -180,7 +191,7 @@ wf_status with_sums(const wf_run *run, const wf_tensor *const in[], wf_tensor *c
     if (s->way && !s->sums_apart)
         return wf_cuda_gemm_go_sums(s->way, run, a, b, out[1]->data, out[0]->data, err);
     if (s->way)
-        WF_TRY(wf_cuda_gemm_go(s->way, run, a, b, nullptr, out[0]->data, err));
+        WF_TRY(single(run, out[0], a, b, err));
     return sum_rows(s, run, of->data, out[1]->data, run->workspace, err);
 }
 
@@ -199,6 +210,8 @@ wf_status matmul(const wf_run *run, const wf_tensor *const in[], wf_tensor *cons
     WF_TRY(wf_factor_ready(&s->factors, WF_FACTOR_B, run, in[1], &b, err));
     if (s->sums)
         return with_sums(run, in, out, a, b, err);
+    if (s->batch.elems == 1)
+        return single(run, out[0], a, b, err);
     j.a = static_cast<const char *>(a);
     j.b = static_cast<const char *>(b);
     wf_walk_range(&s->batch, 0, s->batch.elems, go_along, &j);

@@ -64,14 +64,13 @@ static int compute_of(const wf_cuda_gemm_way *w, const wf_prep *prep)
     return w->factors == WF_F32 ? rounding[prep->compute] : WF_CUDA_COMPUTE_F32;
 }
 
-/* A row-major matrix [rows, columns], as cuBLASLt has it; row_elems 0: columns. */
+/* A row-major matrix [rows, columns], as cuBLASLt has it. */
 static int add_layout(const wf_cuda_gemm_way *w, wf_dtype dtype, int64_t rows, int64_t columns,
-                      int64_t row_elems, int64_t stride, wf_cuda_layout **out)
+                      int64_t stride, wf_cuda_layout **out)
 {
     const wf_cuda_calls *calls = w->gpu->calls;
     int32_t batch = (int32_t)w->g.batch;
-    int error = calls->layout_new(out, type_of(dtype), (uint64_t)columns, (uint64_t)rows,
-                                  row_elems ? row_elems : columns);
+    int error = calls->layout_new(out, type_of(dtype), (uint64_t)columns, (uint64_t)rows, columns);
 
     if (batch > 1) {
         NEXT(error, calls->layout_set(*out, WF_CUDA_BATCH, &batch, sizeof batch));
@@ -108,17 +107,17 @@ static int describe(wf_cuda_gemm_way *w)
     if (g->sums != WF_CUDA_NO_SUMS)
         NEXT(error, describe_product(w, WF_CUDA_NO_SUMS, &w->products[1]));
     NEXT(error, add_layout(w, w->factors, g->trans_b ? g->n : g->k, g->trans_b ? g->k : g->n,
-                           g->row_elems[1], g->strides[1], &w->b));
+                           g->strides[1], &w->b));
     NEXT(error, add_layout(w, w->factors, g->trans_a ? g->k : g->m, g->trans_a ? g->m : g->k,
-                           g->row_elems[0], g->strides[0], &w->a));
-    NEXT(error, add_layout(w, w->result, g->m, g->n, 0, g->strides[2], &w->c));
+                           g->strides[0], &w->a));
+    NEXT(error, add_layout(w, w->result, g->m, g->n, g->strides[2], &w->c));
     return error;
 }
 
 /* All that an algorithm depends on. */
 typedef struct described {
     int64_t dtype, factors, result, compute, trans_a, trans_b, adds_row, cuts, adds_to, sums;
-    int64_t m, n, k, batch, strides[3], row_elems[2], aligned, workspace;
+    int64_t m, n, k, batch, strides[3], aligned, workspace;
 } described;
 
 static described describe_case(const wf_cuda_gemm_way *w)
@@ -140,7 +139,6 @@ static described describe_case(const wf_cuda_gemm_way *w)
                        .k = g->k,
                        .batch = g->batch,
                        .strides = {g->strides[0], g->strides[1], g->strides[2]},
-                       .row_elems = {g->row_elems[0], g->row_elems[1]},
                        .aligned = g->aligned,
                        .workspace = (int64_t)MOST_WORKSPACE};
 }
@@ -219,22 +217,13 @@ static size_t workspace_of(const choosing *c, int i)
     return WF_MAX(c->found[i].workspace, c->apart[i] ? c->w->g.sum.room : 0);
 }
 
-/* Elements of factor A (0) or B (1) as it lies. */
-static int64_t elems_of(const wf_cuda_gemm *g, int i)
-{
-    const int64_t rows = i == 0 ? (g->trans_a ? g->k : g->m) : (g->trans_b ? g->n : g->k);
-    const int64_t columns = i == 0 ? (g->trans_a ? g->m : g->k) : (g->trans_b ? g->k : g->n);
-
-    return rows * (g->row_elems[i] ? g->row_elems[i] : columns);
-}
-
 static int pick(const choosing *c)
 {
     const wf_cuda_gemm_way *w = c->w;
     const wf_cuda_gemm *g = &w->g;
     const int64_t row = g->sums == WF_CUDA_SUMS_OF_A ? g->m : g->n;
-    const size_t tensors[] = {bytes_of(g, w->factors, elems_of(g, 0), g->strides[0]),
-                              bytes_of(g, w->factors, elems_of(g, 1), g->strides[1]),
+    const size_t tensors[] = {bytes_of(g, w->factors, g->m * g->k, g->strides[0]),
+                              bytes_of(g, w->factors, g->k * g->n, g->strides[1]),
                               bytes_of(g, w->result, g->m * g->n, g->strides[2]),
                               (size_t)row * wf_dtype_size(w->result)};
     const described d = describe_case(w);

@@ -22,9 +22,8 @@ typedef struct wf_cuda_sum {
 } wf_cuda_sum;
 
 /* C = alpha A' B' + beta C, then a row vector is added to each row, then negative results are cut
- * to 0. Matrices are row-major; ' is a transpose if asked for. A row of C is followed by the next
- * without a gap, one of A and B may be padded. Several at a time lie `strides` elements apart, 0:
- * the same one for all.
+ * to 0. Matrices are row-major without gaps; ' is a transpose if asked for. Several at a time lie
+ * `strides` elements apart, 0: the same one for all.
  *
  * It is computed in f32 or f64. Of f32, A and B may both be of one narrow type, and then C may be
  * of it too; the row has C's type. These are all that cuBLASLt has ("cublasLtMatmul", its table of
@@ -43,7 +42,6 @@ typedef struct wf_cuda_gemm {
     int64_t m, n, k; /* none is 0 */
     double alpha, beta;
     int64_t batch, strides[3]; /* of A, B, C */
-    int64_t row_elems[2];      /* of A and B as they lie, with the padding; 0: there is none */
     uint32_t aligned;          /* bytes to which each A, B and C is; a tensor is to 64 */
 } wf_cuda_gemm;
 

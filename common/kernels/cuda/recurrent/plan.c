@@ -57,7 +57,7 @@ static bool is_at_once(const wf_prep *prep, const wf_recurrent_sizes *s)
 {
     int64_t processors = wf_cuda_gpu_of(prep->device)->has.processors;
 
-    return s->dtype == WF_F32 && !wf_recurrent_two(s) && s->hidden > 0 &&
+    return s->dtype == WF_F32 && !wf_recurrent_two(s) && s->hidden > 0 && s->hidden % 4 == 0 &&
            s->hidden <= WF_STEPS_HIDDEN && s->gates * s->hidden <= WF_STEPS_GATES &&
            s->batch <= 2 * processors * WF_STEPS_ROWS;
 }

@@ -26,7 +26,7 @@ typedef enum wf_layer_product {
 
 /* The most units, and gates times units, of a layer of float32 whose steps are one kernel
  * (steps.h), and the rows of a block of it. */
-enum { WF_STEPS_HIDDEN = 256, WF_STEPS_GATES = 1024, WF_STEPS_ROWS = 4 };
+enum { WF_STEPS_HIDDEN = 256, WF_STEPS_GATES = 1024, WF_STEPS_ROWS = 2 };
 
 /* Where the arrays of the workspace begin, in bytes. See wf_layer. */
 typedef struct wf_layer_rooms {

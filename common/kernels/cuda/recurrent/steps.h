@@ -8,6 +8,7 @@
 #ifndef WF_KERNELS_CUDA_RECURRENT_STEPS_H
 #define WF_KERNELS_CUDA_RECURRENT_STEPS_H
 
+#include "common/kernels/cuda/fours.h"
 #include "common/kernels/cuda/recurrent/cells.h"
 extern "C" {
 #include "common/kernels/cuda/recurrent/plan.h"
@@ -15,120 +16,116 @@ extern "C" {
 
 enum {
     WF_STEPS_THREADS = 512,
-    WF_STEPS_PARTS = WF_STEPS_THREADS / WF_WARP /* of a sum, at most: a unit has a warp at least */
+    /* Numbers of the sums that its threads have: four columns each, of all rows. */
+    WF_STEPS_SUMS = WF_STEPS_THREADS * 4 * WF_STEPS_ROWS
 };
 
-/* Times that a loop over a row or column of R is unrolled: so many reads are on their way. */
+/* Times that a loop over rows of a matrix is unrolled: so many reads are on their way. */
 #ifdef __CUDACC__
-#define WF_STEPS_UNROLL _Pragma("unroll 16")
+#define WF_STEPS_UNROLL _Pragma("unroll 8")
 #else
 #define WF_STEPS_UNROLL
 #endif
 
 /* What the threads of a block share, in arrays S: its rows of a [batch, columns], all rows of a
  * column beside each other; rows that are not there are 0. */
-template <class S>
-WF_CODE void wf_steps_share(const float *from, int64_t columns, int64_t rows, S to)
+template <class S> WF_CODE void wf_steps_share(const float *from, int columns, int rows, S to)
 {
-    for (int64_t i = threadIdx.x; i < columns * WF_STEPS_ROWS; i += blockDim.x) {
-        int64_t row = i % WF_STEPS_ROWS;
-
-        to[i] = row < rows ? from[row * columns + i / WF_STEPS_ROWS] : 0;
-    }
+    for (int row = 0; row < WF_STEPS_ROWS; row++)
+        for (int i = threadIdx.x; i < columns; i += blockDim.x)
+            to[i * WF_STEPS_ROWS + row] = row < rows ? from[row * columns + i] : 0;
 }
 
-/* one [rows, n] = the shared states times `turned` [hidden, n], R's transpose. */
-template <class S>
-WF_CODE void wf_steps_multiply(const wf_layer<float> &l, const float *turned, S shared,
-                               int64_t rows, float *one)
+/* Calls put(row, column, sum) for the shared [rows, depth] times m [depth, columns]; columns are a
+ * multiple of 4. A thread adds up four columns of all rows over a part of the depth, and the parts
+ * are joined in their order. */
+template <class S, class F>
+WF_CODE void wf_steps_multiply(const float *m, int depth, int columns, int rows, S shared, S joined,
+                               F put)
 {
-    const int64_t n = l.early * l.hidden;
+    const int fours = columns / 4;
+    const int parts = WF_MIN(WF_MAX((int)blockDim.x / fours, 1), depth);
 
-    for (int64_t c = threadIdx.x; c < n; c += blockDim.x) {
-        float sums[WF_STEPS_ROWS] = {};
+    for (int four = threadIdx.x % fours, part = threadIdx.x / fours; part < parts && four < fours;
+         four += blockDim.x) {
+        const int begin = depth * part / parts, end = depth * (part + 1) / parts;
+        float sums[WF_STEPS_ROWS][4] = {};
+        const float *at = m + (int64_t)begin * columns + 4 * four;
 
         WF_STEPS_UNROLL
-        for (int64_t k = 0; k < l.hidden; k++) {
-            float r = turned[k * n + c];
+        for (int k = begin; k < end; k++, at += columns) {
+            const wf_four<float> x = wf_load_four(at, 0);
 
-            for (int row = 0; row < WF_STEPS_ROWS; row++)
-                sums[row] += shared[k * WF_STEPS_ROWS + row] * r;
+            WF_UNROLL
+            for (int row = 0; row < WF_STEPS_ROWS; row++) {
+                const float y = shared[k * WF_STEPS_ROWS + row];
+
+                WF_UNROLL
+                for (int i = 0; i < 4; i++)
+                    sums[row][i] += y * x.v[i];
+            }
         }
-        for (int64_t row = 0; row < rows; row++)
-            one[row * n + c] = sums[row];
+        for (int row = 0; row < WF_STEPS_ROWS; row++)
+            for (int i = 0; i < 4; i++)
+                joined[(part * WF_STEPS_ROWS + row) * columns + 4 * four + i] = sums[row][i];
     }
+    __syncthreads();
+    for (int row = 0; row < rows; row++)
+        for (int c = threadIdx.x; c < columns; c += blockDim.x) {
+            float all = 0;
+
+            for (int i = 0; i < parts; i++)
+                all += joined[(i * WF_STEPS_ROWS + row) * columns + c];
+            put(row, c, all);
+        }
 }
 
-/* Cell is a step of cells.h. */
+/* Cell is a step of cells.h; `turned` [hidden, n]: R's transpose; one: l.one, which it writes. */
 template <class Cell>
-__global__ void wf_all_steps(wf_layer<float> l, const float *turned, float *one, Cell cell)
+__global__ void __launch_bounds__(WF_STEPS_THREADS)
+    wf_all_steps(wf_layer<float> l, const float *turned, float *one, Cell cell)
 {
     WF_SHARED(float, shared, WF_STEPS_HIDDEN *WF_STEPS_ROWS);
+    WF_SHARED(float, joined, WF_STEPS_SUMS);
     const int64_t first = (int64_t)blockIdx.x * WF_STEPS_ROWS, from = first * l.hidden;
-    const int64_t rows = WF_MIN(l.batch - first, (int64_t)WF_STEPS_ROWS);
+    const int rows = (int)WF_MIN(l.batch - first, (int64_t)WF_STEPS_ROWS);
+    const int hidden = (int)l.hidden, n = (int)(l.early * l.hidden);
+    float *const to = one + first * n;
 
     for (int64_t i = 0; i < l.steps; i++) {
-        wf_steps_share(l.h + from, l.hidden, rows, shared);
+        wf_steps_share(l.h + from, hidden, rows, shared);
         __syncthreads();
-        wf_steps_multiply(l, turned, shared, rows, one + first * l.early * l.hidden);
+        wf_steps_multiply(turned, hidden, n, rows, shared, joined,
+                          [&](int row, int c, float sum) { to[row * n + c] = sum; });
         __syncthreads();
-        for (int64_t e = threadIdx.x; e < rows * l.hidden; e += blockDim.x)
+        for (int e = threadIdx.x; e < rows * hidden; e += blockDim.x)
             cell(l, l.reverse ? l.steps - 1 - i : i, from + e);
         __syncthreads();
     }
 }
 
-/* dh [rows, hidden] += the shared gradients times r [n, hidden]. `parts` threads add up a part of n
- * each for a unit of all rows, and one joins them in their order. */
-template <class S>
-WF_CODE void wf_steps_multiply_back(const wf_layer<float> &l, const float *r, S shared, S joined,
-                                    int64_t rows, float *dh)
-{
-    const int64_t n = l.early * l.hidden, h = l.hidden;
-    const int64_t parts = WF_MIN((int64_t)blockDim.x / h, (int64_t)WF_STEPS_PARTS);
-    const int64_t part = threadIdx.x / h, unit = threadIdx.x % h;
-    const int64_t begin = n * part / parts, end = n * (part + 1) / parts;
-    float sums[WF_STEPS_ROWS] = {};
-
-    if (part < parts) {
-        WF_STEPS_UNROLL
-        for (int64_t k = begin; k < end; k++) {
-            float x = r[k * h + unit];
-
-            for (int row = 0; row < WF_STEPS_ROWS; row++)
-                sums[row] += shared[k * WF_STEPS_ROWS + row] * x;
-        }
-        for (int row = 0; row < WF_STEPS_ROWS; row++)
-            joined[(part * WF_STEPS_ROWS + row) * h + unit] = sums[row];
-    }
-    __syncthreads();
-    for (int64_t e = threadIdx.x; e < rows * h; e += blockDim.x) {
-        float all = 0;
-
-        for (int64_t i = 0; i < parts; i++)
-            all += joined[i * WF_STEPS_ROWS * h + e];
-        dh[e] += all;
-    }
-}
-
-/* From the last step to the first; d: what R is multiplied by, dearly or drecurrent. */
+/* From the last step to the first; d: what R [n, hidden] is multiplied by, dearly or drecurrent. */
 template <class Cell>
-__global__ void wf_all_steps_back(wf_layer<float> l, const float *r, const float *d, Cell cell)
+__global__ void __launch_bounds__(WF_STEPS_THREADS)
+    wf_all_steps_back(wf_layer<float> l, const float *r, const float *d, Cell cell)
 {
     WF_SHARED(float, shared, WF_STEPS_GATES *WF_STEPS_ROWS);
-    WF_SHARED(float, joined, (int)WF_STEPS_THREADS *(int)WF_STEPS_ROWS);
+    WF_SHARED(float, joined, WF_STEPS_SUMS);
     const int64_t first = (int64_t)blockIdx.x * WF_STEPS_ROWS, from = first * l.hidden;
-    const int64_t rows = WF_MIN(l.batch - first, (int64_t)WF_STEPS_ROWS), n = l.early * l.hidden;
+    const int rows = (int)WF_MIN(l.batch - first, (int64_t)WF_STEPS_ROWS);
+    const int hidden = (int)l.hidden, n = (int)(l.early * l.hidden);
+    float *const dh = l.dh + from;
 
     for (int64_t i = l.steps; i-- > 0;) {
         const int64_t t = l.reverse ? l.steps - 1 - i : i;
 
-        for (int64_t e = threadIdx.x; e < rows * l.hidden; e += blockDim.x)
+        for (int e = threadIdx.x; e < rows * hidden; e += blockDim.x)
             cell(l, t, from + e);
         __syncthreads();
         wf_steps_share(d + (t * l.batch + first) * n, n, rows, shared);
         __syncthreads();
-        wf_steps_multiply_back(l, r, shared, joined, rows, l.dh + from);
+        wf_steps_multiply(r, n, hidden, rows, shared, joined,
+                          [&](int row, int c, float sum) { dh[row * hidden + c] += sum; });
         __syncthreads();
     }
 }
