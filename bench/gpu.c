@@ -21,6 +21,7 @@
 #include "common/base/clock.h"
 #include "common/base/subnormal.h"
 #include "common/graph/op.h"
+#include "common/log/log.h"
 #include "tests/kit/remote_device.h"
 
 #include <getopt.h>
@@ -371,6 +372,7 @@ int main(int argc, char *argv[])
                         "the top of bench/gpu.c\n");
         return wf_exit_code(WF_USAGE);
     }
+    wf_log_init("", WF_INFO); /* which algorithms were chosen, and for how long */
     wf_flush_subnormals();
     rc = bench(&o, &err);
     if (rc != WF_OK)
