@@ -704,7 +704,7 @@ absent = []  # what there is nothing to check without
 
 def all_checks(weft, tool, folder):
     """(name, what checks it)"""
-    for seed, case in enumerate([*singles(), *weft_fused.sums(single)]):
+    for seed, case in enumerate([*singles(), *weft_fused.sums(single), *weft_fused.attentions(single)]):
         text = f"{case[0]} {[np.shape(i) if isinstance(i, np.ndarray) else i for i in case[1]]}" \
                f" {case[4]}"
         yield text, lambda c=case, s=seed: check_single(weft, folder, c, s)

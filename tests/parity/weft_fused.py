@@ -132,14 +132,6 @@ def cases(single):
                              n_out=3)
                 yield single("DotAttentionGrad", dy, q, k, v, *mask, domain=DOMAIN, scale=0.25,
                              n_out=3)
-                if len(heads) > 1:
-                    last = [((*heads[:-1], rows, heads[-1], size), dtype)
-                            for rows, size in ((t, e), (t, d), (s, d), (s, e))]
-                    yield single("DotAttention", *last[1:], *mask, domain=DOMAIN, headsLast=1, scale=0.5, n_out=2)
-                    yield single("DotAttentionGrad", *last, *mask, domain=DOMAIN, headsLast=1, scale=0.25, n_out=3)
-            yield single("DotAttention", q, k, v, domain=DOMAIN, causal=1, scale=0.5, n_out=2)
-            yield single("DotAttentionGrad", dy, q, turned_k, v, domain=DOMAIN, causal=1, transK=1, n_out=3)
-            yield single("DotAttentionGrad", dy, q, k, v, domain=DOMAIN, causal=1, scale=0.25, n_out=3)
             everything = np.ones((t, 1), bool)
             yield single("DotAttention", q, k, v, everything, domain=DOMAIN, fill=-1e9)
             yield single("DotAttentionGrad", dy, q, k, v, everything, domain=DOMAIN, fill=-1e9, n_out=3)
@@ -153,6 +145,22 @@ def sums(single):
                 yield single("Product", ((k, m) if trans_a else (m, k), dtype),
                              ((n, k) if trans_b else (k, n), dtype), n_out=2, domain=DOMAIN, sums=of,
                              transA=trans_a, transB=trans_b)
+
+
+def attentions(single):
+    """Likewise: attention whose mask is an attribute, whose heads lie side by side, and that gives its sums."""
+    for dtype in (np.float32, np.float64):
+        for heads, t, s, d, e in (((2,), 3, 4, 5, 6), ((2, 3), 70, 70, 16, 16), ((1, 2), 130, 65, 8, 3), ((2, 2, 1), 5, 3, 4, 2)):
+            q, k, v, dy = (((*heads, rows, size), dtype) for rows, size in ((t, d), (s, d), (s, e), (t, e)))
+            yield single("DotAttention", q, k, v, domain=DOMAIN, causal=1, scale=0.5, n_out=2)
+            yield single("DotAttentionGrad", dy, q, ((*heads, d, s), dtype), v, domain=DOMAIN, causal=1, transK=1, n_out=3)
+            yield single("DotAttentionGrad", dy, q, k, v, domain=DOMAIN, causal=1, scale=0.25, n_out=3)
+            if len(heads) == 1:
+                continue
+            last = [((*heads[:-1], rows, heads[-1], size), dtype) for rows, size in ((t, e), (t, d), (s, d), (s, e))]
+            for mask in ([], [((t, s), dtype)], [((*heads, 1, s), dtype)]):
+                yield single("DotAttention", *last[1:], *mask, domain=DOMAIN, headsLast=1, scale=0.5, n_out=2)
+                yield single("DotAttentionGrad", *last, *mask, domain=DOMAIN, headsLast=1, scale=0.25, n_out=3)
 
 
 def gradients(case, node):
