@@ -361,9 +361,27 @@ wf_status filled_plan_move(filled_plan *p, wf_err *err)
     return WF_OK;
 }
 
+/* The batch of the next run, which is the same. */
+static wf_status bring_ahead(filled_plan *p, wf_err *err)
+{
+    for (uint32_t i = 0; i < wf_plan_n_inputs(p->plan); i++)
+        if (p->pinned && p->pinned[i])
+            WF_TRY(wf_plan_bring_ahead(p->plan, i, p->pinned[i]->data, err));
+    return WF_OK;
+}
+
 wf_status filled_plan_run(filled_plan *p, uint64_t number, wf_err *err)
 {
-    return wf_plan_run(p->plan, &(wf_step_key){.seed = 1, .batch = number}, NULL, NULL, err);
+    const wf_step_key key = {.seed = 1, .batch = number};
+    wf_status rc = wf_plan_start(p->plan, &key, NULL, NULL, err), waited;
+
+    if (rc == WF_OK)
+        rc = bring_ahead(p, err);
+    waited = wf_plan_wait(p->plan, rc == WF_OK ? err : NULL);
+    if (rc != WF_OK || waited != WF_OK)
+        return rc != WF_OK ? rc : waited;
+    wf_plan_take_ahead(p->plan);
+    return WF_OK;
 }
 
 /* ---- what came out ---- */

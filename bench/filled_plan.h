@@ -68,7 +68,8 @@ WF_MUST_USE wf_status filled_plan_of_products(int64_t n, wf_compute compute,
                                               filled_plan *out, wf_err *err);
 void filled_plan_close(filled_plan *p);
 
-/* Runs once, as the step `number`. */
+/* Runs once, as the step `number`; the batch of the next run is brought meanwhile, as a job's is.
+ */
 WF_MUST_USE wf_status filled_plan_run(filled_plan *p, uint64_t number, wf_err *err);
 /* Moves all float32 inputs of a plan for the cpu, weights too, up and down in turns by 2^-18 of
  * theirs, which is about what the order of some thousand additions does: how far a run's results

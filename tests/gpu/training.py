@@ -10,8 +10,7 @@ import npy
 
 # {network: (steps of an epoch, epochs)}: synthetic data lie in memory, up to 200 MB. Nothing is measured before
 # the first epoch's end.
-LENGTHS = {"mlp": (400, 25), "mlp-wide": (40, 10), "lenet": (400, 10), "resnet50": (5, 10), "resnet50-bf16": (5, 12),
-           "deepfm-tables": (200, 6)}
+LENGTHS = {"mlp": (400, 25), "lenet": (400, 6), "resnet50-bf16": (5, 16), "deepfm-tables": (200, 6), "mlp-wide": (10, 4)}
 QUICK = (3, 3)
 
 

@@ -78,7 +78,7 @@ struct wf_narrow_from {
     {
         return {static_cast<const char *>(at) + i * (dtype == WF_F32 ? 4 : 2), dtype};
     }
-    WF_CODE explicit operator bool() const
+    __host__ WF_CODE explicit operator bool() const
     {
         return at != nullptr;
     }
@@ -112,7 +112,7 @@ struct wf_narrow_to {
     {
         return {static_cast<char *>(at) + i * (dtype == WF_F32 ? 4 : 2), dtype};
     }
-    WF_CODE explicit operator bool() const
+    __host__ WF_CODE explicit operator bool() const
     {
         return at != nullptr;
     }

@@ -30,11 +30,11 @@ template <class T> struct top {
 };
 
 /* What no element is smaller than. */
-template <class T> WF_CODE T lowest(void)
+template <class T> __host__ WF_CODE T lowest(void)
 {
     return -T(INFINITY);
 }
-template <> WF_CODE uint8_t lowest<uint8_t>(void)
+template <> __host__ WF_CODE uint8_t lowest<uint8_t>(void)
 {
     return 0;
 }

@@ -25,6 +25,8 @@ enum { WF_FACTOR_A, WF_FACTOR_B, WF_FACTOR_ROW, WF_FACTORS };
  * extent below the second. Copying the result costs as much as the product gains where k is below
  * the third. */
 enum { WF_EXTENT_UNIT = 8, WF_LARGE_EXTENT = 128, WF_LARGE_DEPTH = 256 };
+/* Elements of a row that a thread reads before it writes them. */
+enum { WF_CUT_AHEAD = 8 };
 
 /* A copy of [rows, columns] in the workspace. */
 struct wf_factor {
@@ -150,13 +152,24 @@ wf_status wf_queue_filling(const wf_run *run, const wf_factor *f, const wf_tenso
                      f->columns, f->all_rows, parts);
 }
 
-/* y [rows, columns]: the front of each row of x [rows, all]. */
+/* y [rows, columns]: the front of each row of x [rows, all]. Several reads of a thread are on their
+ * way at a time. */
 template <class T>
 __global__ void wf_cut_rows(const T *x, T *y, int64_t rows, int64_t columns, int64_t all)
 {
     for (int64_t r = blockIdx.x; r < rows; r += gridDim.x)
-        for (int64_t i = threadIdx.x; i < columns; i += blockDim.x)
-            y[r * columns + i] = x[r * all + i];
+        for (int64_t first = threadIdx.x; first < columns; first += WF_CUT_AHEAD * blockDim.x) {
+            T read[WF_CUT_AHEAD];
+
+            WF_UNROLL
+            for (int i = 0; i < WF_CUT_AHEAD; i++)
+                if (first + i * blockDim.x < columns)
+                    read[i] = x[r * all + first + i * blockDim.x];
+            WF_UNROLL
+            for (int i = 0; i < WF_CUT_AHEAD; i++)
+                if (first + i * blockDim.x < columns)
+                    y[r * columns + first + i * blockDim.x] = read[i];
+        }
 }
 
 /* Copies factor i where this is wanted; *data is what the product reads. */
