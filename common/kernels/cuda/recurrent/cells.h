@@ -110,15 +110,15 @@ struct wf_lstm_step {
             wf_skip(l, at);
             return;
         }
-        T before = l.cell[e];
-        T in = wf_put_gate(
-            l, at, 0, wf_gate_sigmoid(wf_gate_sum(l, at, 0) + wf_peep(l, at, 0, before), l.limit));
-        T forget = wf_put_gate(
-            l, at, 2, wf_gate_sigmoid(wf_gate_sum(l, at, 2) + wf_peep(l, at, 2, before), l.limit));
-        T fresh = wf_put_gate(l, at, 3, wf_gate_tanh(wf_gate_sum(l, at, 3), l.limit));
+        /* All reads come before the first write: they are on their way together. */
+        T before = l.cell[e], of_in = wf_gate_sum(l, at, 0), of_out = wf_gate_sum(l, at, 1);
+        T of_forget = wf_gate_sum(l, at, 2), of_fresh = wf_gate_sum(l, at, 3);
+        T in = wf_put_gate(l, at, 0, wf_gate_sigmoid(of_in + wf_peep(l, at, 0, before), l.limit));
+        T forget =
+            wf_put_gate(l, at, 2, wf_gate_sigmoid(of_forget + wf_peep(l, at, 2, before), l.limit));
+        T fresh = wf_put_gate(l, at, 3, wf_gate_tanh(of_fresh, l.limit));
         T cell = forget * before + in * fresh;
-        T out = wf_put_gate(
-            l, at, 1, wf_gate_sigmoid(wf_gate_sum(l, at, 1) + wf_peep(l, at, 1, cell), l.limit));
+        T out = wf_put_gate(l, at, 1, wf_gate_sigmoid(of_out + wf_peep(l, at, 1, cell), l.limit));
 
         l.cell[e] = cell;
         if (l.beside)

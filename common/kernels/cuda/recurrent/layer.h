@@ -55,12 +55,14 @@ template <class T> WF_CODE int64_t wf_length(const wf_layer<T> &l, int64_t b)
     return len < 0 || len > l.steps ? 0 : len;
 }
 
-/* Of element e of [batch, hidden]. */
+/* Of element e of [batch, hidden]. Numbers of 32 bits are divided in a fraction of the time that 64
+ * take. */
 template <class T> WF_CODE wf_spot wf_spot_of(const wf_layer<T> &l, int64_t t, int64_t e)
 {
-    int64_t b = e / l.hidden;
+    const int64_t b =
+        l.batch * l.hidden <= UINT32_MAX ? (uint32_t)e / (uint32_t)l.hidden : e / l.hidden;
 
-    return {b, e % l.hidden, t, t * l.batch + b, wf_length(l, b)};
+    return {b, e - b * l.hidden, t, t * l.batch + b, wf_length(l, b)};
 }
 
 WF_CODE bool wf_is_inside(const wf_spot &at)
