@@ -4,7 +4,8 @@
  *
  * Convolutions of narrow factors make such images, whatever the order of those that they read. What
  * is computed of images follows: normalisations, poolings and elementwise operations give the order
- * that they are given, and so do the gradients of all. Where any other node reads such an image, or
+ * that they are given, and so do the gradients of all. A sum for each channel takes either, with
+ * other axes: it is the gradient of a bias. Where any other node reads such an image, or
  * one of these nodes lacks it for one of its operands, a Transpose in front of it makes the twin in
  * the other order, once for all readers.
  *
@@ -251,12 +252,52 @@ static bool joins(const layout *l, const wf_node *n)
     return any;
 }
 
+/* Whether n sums, or averages, each channel of an image with its channels last. */
+static bool sums_channels(const layout *l, const wf_node *n)
+{
+    const wf_tensor *axes = wf_node_has_in(n, 1) ? n->in[1]->known : NULL;
+    uint32_t set = 0;
+
+    if ((strcmp(n->op->name, "ReduceSum") != 0 && strcmp(n->op->name, "ReduceMean") != 0) ||
+        !is_last(l, n->in[0]) || wf_node_int(n, "keepdims", 1) != 0 || !axes ||
+        axes->dtype != WF_I64 || wf_elems(axes) != RANK - 1)
+        return false;
+    for (int64_t i = 0; i < RANK - 1; i++) {
+        const int64_t axis = ((const int64_t *)axes->data)[i];
+
+        set |= 1u << (axis < 0 ? axis + RANK : axis);
+    }
+    return set == (1u << 0 | 1u << H | 1u << W);
+}
+
+/* Its axes, where the channels are last. */
+static wf_status set_sum_axes(layout *l, wf_node *n, wf_err *err)
+{
+    const int64_t dims[] = {RANK - 1}, axes[] = {0, H_LAST, W_LAST};
+    wf_tensor *t = NULL;
+    wf_value *v = NULL;
+    wf_status rc;
+
+    WF_TRY(wf_tensor_new(WF_I64, 1, dims, &t, err));
+    memcpy(t->data, axes, sizeof axes);
+    rc = wf_graph_add_constant(l->g, n->name, &t, &v, err);
+    wf_tensor_free(&t);
+    if (rc != WF_OK)
+        return rc;
+    v->index = (uint32_t)(l->g->n_values - 1);
+    wf_node_set_in(n, 1, v);
+    l->order[l->n_order++] = n;
+    return WF_OK;
+}
+
 static wf_status place(layout *l, wf_node *n, wf_err *err)
 {
     const row *r = row_of(n);
     const bool convolves = r && is_convolution(l, n, r);
     const bool with = !r ? joins(l, n) : !convolves && !r->convolves && follows(l, n, r);
 
+    if (sums_channels(l, n))
+        return set_sum_axes(l, n, err);
     for (uint32_t i = 0; i < n->n_in && !convolves; i++) {
         const bool image = with && (!r || (r->images >> i & 1));
         const bool same = image && r && !is_last(l, n->in[i]) && is_mean(n->in[i]);

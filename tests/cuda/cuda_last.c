@@ -99,6 +99,18 @@ static wf_value *per_channel(builder *b)
                NULL);
 }
 
+/* The gradient of a bias. */
+static wf_value *sums(builder *b)
+{
+    const int64_t axes[] = {0, 2, 3};
+    const wf_attr keep = wf_attr_int("keepdims", 0);
+    wf_value *in[] = {image(b, "x", H, W), wf_emit_ints(&b->e, 3, axes)}, *out = NULL;
+
+    add(b, "ReduceSum", 2, in, 1, &keep, 0, 1, &out);
+    assert_ok(wf_graph_add_output(b->g, out, &err), err);
+    return NULL;
+}
+
 static wf_value *norm(builder *b, const char *op, bool trains)
 {
     const wf_attr attrs[] = {wf_attr_float("epsilon", 0.01f), wf_attr_int("training_mode", trains)};
@@ -277,6 +289,7 @@ static const struct {
     {"Add", sum, 0},
     {"Softmax", border, 2},
     {"Add", per_channel, 1},
+    {"ReduceSum", sums, 0},
     {"BatchNormalization", norm_trains, 0},
     {"BatchNormalization", norm_predicts, 0},
     {"BatchNormalizationGrad", norm_grad_trains, 0},
@@ -352,7 +365,8 @@ static void check_plan(const wf_plan *p, const char *op, size_t transposes)
 
         n += strcmp(node->op->name, "Transpose") == 0;
         if (strcmp(node->op->name, op) == 0)
-            found += transposes > 0 || wf_has_channels_last(node) || is_last(node->out[0]);
+            found += transposes > 0 || wf_has_channels_last(node) || is_last(node->out[0]) ||
+                     is_last(node->in[0]);
     }
     assert_true(found > 0);
     assert_int_equal(n, transposes);
