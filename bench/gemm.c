@@ -40,12 +40,13 @@ static const shape shapes[] = {
     {"gpt weights", 384, 1536, 4096, true, false},  {"gpt weights", 65, 384, 4096, true, false},
     {"deepfm forward", 512, 400, 429, false, true}, {"deepfm forward", 512, 400, 400, false, true},
     {"deepfm data", 512, 400, 400, false, false},   {"deepfm weights", 400, 429, 512, true, false},
-    {"deepfm weights", 400, 400, 512, true, false}, {"lstm step", 64, 512, 128, false, true},
-    {"lstm step back", 64, 128, 512, false, false}, {"lstm weights", 512, 128, 12800, true, false},
-    {"mlp forward", 32, 128, 784, false, true},     {"mlp forward", 512, 128, 784, false, true},
-    {"mlp weights", 128, 784, 32, true, false},     {"mlp weights", 128, 784, 512, true, false},
-    {"attention scores", 64, 256, 64, false, true}, {"attention use", 64, 64, 256, false, false},
-    {"attention dv", 256, 64, 64, true, false},
+    {"deepfm weights", 400, 400, 512, true, false}, {"deepfm forward", 4096, 400, 429, false, true},
+    {"deepfm data", 4096, 400, 400, false, false},  {"deepfm weights", 429, 400, 4096, true, false},
+    {"lstm step", 64, 512, 128, false, true},       {"lstm step back", 64, 128, 512, false, false},
+    {"lstm weights", 512, 128, 12800, true, false}, {"mlp forward", 32, 128, 784, false, true},
+    {"mlp forward", 512, 128, 784, false, true},    {"mlp weights", 128, 784, 32, true, false},
+    {"mlp weights", 128, 784, 512, true, false},    {"attention scores", 64, 256, 64, false, true},
+    {"attention use", 64, 64, 256, false, false},   {"attention dv", 256, 64, 64, true, false},
 };
 
 typedef enum way { PEAK, OWN, OPENBLAS, ONEDNN, WAYS } way;
