@@ -16,7 +16,7 @@ typedef struct plan {
     wf_gemm gemm;
     int64_t parts;
     size_t room; /* workspace of a part */
-    void *sums;  /* how rows are summed; NULL: they are not */
+    void *sums;  /* how rows are summed; NULL: they are not, or the product does it */
     int summed;  /* the operand whose rows are */
 } plan;
 
@@ -57,12 +57,17 @@ static void prepare_several(wf_prep *prep, plan *s)
     prep->workspace_bytes = (size_t)s->parts * s->room;
 }
 
+static bool sums_b(const wf_prep *prep)
+{
+    return wf_node_string(prep->node, "sums", "")[0] == 'b';
+}
+
 /* The product is done before rows are summed, in the same workspace. */
 static wf_status prepare_sums(wf_prep *prep, plan *s, const wf_tensor *const in[], wf_err *err)
 {
     const size_t before = prep->workspace_bytes;
 
-    s->summed = wf_node_string(prep->node, "sums", "")[0] == 'b';
+    s->summed = sums_b(prep);
     prep->workspace_bytes = 0;
     WF_TRY(wf_reduce_prepare(prep, in[s->summed], 1, err));
     s->sums = prep->state;
@@ -105,9 +110,10 @@ static wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_te
         return wf_fail(err, WF_UNSUPPORTED, NULL, "an axis is longer than 2^31 - 1");
     prep->state = s;
     if (s->batch.elems == 1) {
-        WF_TRY(wf_product_prepare(prep, p, 0, &s->way, err));
+        WF_TRY(wf_product_prepare(prep, p, out[1] && sums_b(prep) ? WF_PRODUCT_SUMS_B : 0, &s->way,
+                                  err));
         prep->widens = prep->widens || (out[1] && out[1]->dtype == WF_BF16);
-        return out[1] ? prepare_sums(prep, s, in, err) : WF_OK;
+        return out[1] && !wf_product_sums_b(s->way) ? prepare_sums(prep, s, in, err) : WF_OK;
     }
     prep->widens = p->a_is_bf16 || p->b_is_bf16 || p->c_is_bf16;
     prepare_several(prep, s);
@@ -164,6 +170,10 @@ static wf_status matmul(const wf_run *run, const wf_tensor *const in[], wf_tenso
     job j = {s, s->product, run->workspace};
 
     (void)err;
+    if (s->way && wf_product_sums_b(s->way)) {
+        wf_product_go_sums(s->way, run, in[0]->data, in[1]->data, out[0]->data, out[1]->data);
+        return WF_OK;
+    }
     if (s->way) {
         wf_product_go(s->way, run, in[0]->data, in[1]->data, NULL, out[0]->data);
         if (s->sums)

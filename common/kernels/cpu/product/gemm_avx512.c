@@ -7,6 +7,7 @@
 #include "common/kernels/cpu/product/gemm_avx512.h"
 #include "common/base/cc.h"
 #include "common/base/size.h"
+#include "common/base/status.h"
 
 enum {
     ROWS = 14,
@@ -307,6 +308,29 @@ AVX512 static void pack_b(const wf_gemm *g, const float *x, int64_t n, int64_t k
     }
 }
 
+/* Adds `rows` rows of n <= 32 columns of B at x to sums: of a piece that was packed a moment ago.
+ * Four sums at a time, since each waits for its last addition. */
+AVX512 static void sum_b(const wf_gemm *g, const float *x, int64_t n, int64_t rows, double *sums)
+{
+    enum { HALF = LANES / 2, SUMS = COLUMNS / HALF };
+    __mmask8 mask[SUMS];
+    __m512d sum[SUMS];
+
+#pragma GCC unroll 4
+    for (int i = 0; i < SUMS; i++) {
+        mask[i] = (__mmask8)mask_of(WF_MAX(WF_MIN(n - i * HALF, (int64_t)HALF), (int64_t)0));
+        sum[i] = _mm512_maskz_loadu_pd(mask[i], sums + i * HALF);
+    }
+    for (int64_t p = 0; p < rows; p++, x += g->ldb)
+#pragma GCC unroll 4
+        for (int i = 0; i < SUMS; i++)
+            sum[i] = _mm512_add_pd(sum[i],
+                                   _mm512_cvtps_pd(_mm256_maskz_loadu_ps(mask[i], x + i * HALF)));
+#pragma GCC unroll 4
+    for (int i = 0; i < SUMS; i++)
+        _mm512_mask_storeu_pd(sums + i * HALF, mask[i], sum[i]);
+}
+
 /* Panels [from, until) of an A that is transposed. */
 AVX512 static void pack_columns(const wf_gemm *g, const float *x, int64_t panels, int64_t from,
                                 int64_t until, int64_t k, float *y)
@@ -329,6 +353,7 @@ typedef struct block {
     int64_t n, k;
     const float *a, *b; /* b: where it lies in B, for panels that are read in place */
     const float *packed;
+    double *sums; /* of its columns, or NULL */
     bool in_place;
     finish finish;
 } block;
@@ -384,6 +409,8 @@ static void pack_block(const block *l, float *to)
             if (!l->in_place || n % LANES)
                 pack_b(l->g, from, n, WF_MIN(some, l->k - p),
                        to + j * l->k + p * round_up(n, LANES));
+            if (l->sums)
+                sum_b(l->g, from, n, WF_MIN(some, l->k - p), l->sums + j);
         }
 }
 
@@ -396,10 +423,14 @@ static void go(const wf_gemm *g, const float *a, const float *b, const float *pa
                .in_place =
                    !packed && !g->trans_b && blocks_of(g->m, ROWS) <= THIN && g->k * g->n <= NEAR};
 
+    wf_assert(!g->sums || (!packed && !g->trans_b));
+    for (int64_t j = 0; g->sums && j < g->n; j++)
+        g->sums[j] = 0;
     if (g->m == 0 || g->n == 0)
         return;
     for (int64_t j = 0; j < g->n; j += nc) {
         l.n = WF_MIN(nc, g->n - j);
+        l.sums = g->sums ? g->sums + j : NULL;
         for (int64_t p = 0; p == 0 || p < g->k; p += kc) {
             bool is_last = p + kc >= g->k;
 

@@ -34,6 +34,8 @@ typedef struct wf_gemm {
     int64_t lda, ldb, ldc;
     bool add; /* to what C holds */
     bool relu;
+    double *sums; /* [n], or NULL: gets the sum of the rows of B, which is not transposed, in their
+                     order; not by wf_gemm_go_packed */
 } wf_gemm;
 
 /* What a call of wf_gemm_go wants besides, aligned to 64. It is enough for every product of no more

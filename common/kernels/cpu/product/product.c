@@ -6,6 +6,8 @@
 #include "common/kernels/cpu/product/gemm_avx512.h"
 #include "common/kernels/cpu/product/product_bf16.h"
 #include "common/kernels/cpu/product/tiles.h"
+#include "common/kernels/cpu/product/vectors.h"
+#include "common/kernels/cpu/reduce/reduce.h"
 
 #include <string.h>
 
@@ -17,15 +19,17 @@ enum { TILE = 16, ALIGN = 64 };
 /* OpenBLAS is the better one where a product is next to one of vectors. */
 enum { VECTORS = 4, FEW_STEPS = 16 };
 
-/* In bfloat16; else by our own kernel, if there are cells; else through OpenBLAS. */
+/* In bfloat16; else by our own kernels, if there are cells or a vector; else through OpenBLAS. */
 struct wf_product_way {
     wf_product p;
-    bool bias, relu;
+    bool bias, relu, vectors;
     wf_product_bf16 *rounding; /* or NULL */
     /* C in across x down cells, with workspace for each; 0: none */
     wf_gemm gemm;
     int64_t down, across;
     size_t room;
+    bool sums; /* of B's rows, as doubles at sums_at of the workspace */
+    size_t sums_at;
 };
 
 static bool is_plain(const wf_product *p)
@@ -100,7 +104,9 @@ static void prepare_own(wf_prep *prep, wf_product_way *w)
                         .add = p->beta == 1,
                         .relu = w->relu};
     w->room = wf_align_up(wf_gemm_room(&w->gemm), ALIGN);
-    prep->workspace_bytes = WF_MAX(prep->workspace_bytes, (size_t)(w->down * w->across) * w->room);
+    w->sums_at = (size_t)(w->down * w->across) * w->room;
+    prep->workspace_bytes =
+        WF_MAX(prep->workspace_bytes, w->sums_at + (w->sums ? (size_t)p->n * sizeof(double) : 0));
 }
 
 wf_status wf_product_prepare(wf_prep *prep, const wf_product *p, uint32_t then,
@@ -115,8 +121,11 @@ wf_status wf_product_prepare(wf_prep *prep, const wf_product *p, uint32_t then,
     if (wants_rounding(prep, p))
         return wf_product_bf16_prepare(prep, p, w->bias, w->relu, &w->rounding, err);
     prep->widens = prep->widens || p->a_is_bf16 || p->b_is_bf16 || p->c_is_bf16;
-    if (wants_own(p))
-        prepare_own(prep, w);
+    w->vectors = wf_vectors_fit(p);
+    if (w->vectors || !wants_own(p))
+        return WF_OK;
+    w->sums = then & WF_PRODUCT_SUMS_B && !p->trans_b && p->k < WF_REDUCE_LEAST_CUT;
+    prepare_own(prep, w);
     return WF_OK;
 }
 
@@ -124,6 +133,7 @@ typedef struct job {
     const wf_product_way *w;
     const float *a, *b, *bias;
     float *c;
+    double *sums; /* or NULL */
     char *workspace;
 } job;
 
@@ -136,6 +146,7 @@ static void cells_range(void *arg, int64_t begin, int64_t end)
         int64_t row = i / w->across * w->gemm.m, column = i % w->across * w->gemm.n;
         wf_gemm g = w->gemm;
 
+        g.sums = j->sums && row == 0 ? j->sums + column : NULL;
         g.m = WF_MIN(g.m, w->p.m - row);
         g.n = WF_MIN(g.n, w->p.n - column);
         if (g.m > 0 && g.n > 0)
@@ -185,19 +196,40 @@ void wf_product_go(const wf_product_way *w, const wf_run *run, const void *a, co
         return;
     }
     if (w->down) {
-        job j = {w, a, b, bias, c, run->workspace};
+        job j = {w, a, b, bias, c, NULL, run->workspace};
 
         wf_pool_for(run->pool, w->down * w->across, 1, cells_range, &j);
+        return;
+    }
+    p.a = a;
+    p.b = b;
+    p.c = c;
+    if (w->vectors) {
+        wf_vectors_run(&p, bias, w->relu, run->pool);
         return;
     }
     if (w->bias) {
         spread(&p, bias, c);
         p.beta = 1;
     }
-    p.a = a;
-    p.b = b;
-    p.c = c;
     wf_product_run(&p, run->pool);
     if (w->relu)
         wf_pool_for(run->pool, p.m * p.n, WF_GRAIN, cut_range, &p);
+}
+
+bool wf_product_sums_b(const wf_product_way *w)
+{
+    return w->sums;
+}
+
+void wf_product_go_sums(const wf_product_way *w, const wf_run *run, const void *a, const void *b,
+                        void *c, float *sums)
+{
+    job j = {
+        w, a, b, NULL, c, (double *)(void *)((char *)run->workspace + w->sums_at), run->workspace};
+
+    wf_assert(w->sums && !w->bias);
+    wf_pool_for(run->pool, w->down * w->across, 1, cells_range, &j);
+    for (int64_t i = 0; i < w->p.n; i++)
+        sums[i] = (float)j.sums[i];
 }

@@ -18,7 +18,7 @@
 #include <string.h>
 
 /* LANES: gcc unrolls loops of up to 16 turns before it looks for vectors, and then finds none. */
-enum { LANES = 32, TILE = 512, PARTS = 16, LEAST_CUT = 1 << 20 };
+enum { LANES = 32, TILE = 512, PARTS = 16 };
 
 typedef union gathered {
     double f;
@@ -439,7 +439,7 @@ static void join_cuts(const job *j)
 
 static bool is_cut(const wf_reduce_plan *p)
 {
-    return p->kept.elems > 0 && p->kept.elems <= TILE && p->reduced.elems >= LEAST_CUT;
+    return p->kept.elems > 0 && p->kept.elems <= TILE && p->reduced.elems >= WF_REDUCE_LEAST_CUT;
 }
 
 wf_status wf_reduce_prepare(wf_prep *prep, const wf_tensor *x, uint32_t mask, wf_err *err)

@@ -21,6 +21,10 @@ typedef enum wf_reduction {
     WF_REDUCE_MIN
 } wf_reduction;
 
+/* Fewer elements of an output than that are taken one after the other, where those of neighbouring
+ * outputs lie together. */
+enum { WF_REDUCE_LEAST_CUT = 1 << 20 };
+
 /* A plan, in the plan's arena, for reducing the axes in mask of a tensor of x's dims. It asks for
  * workspace. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_reduce_prepare(wf_prep *prep, const wf_tensor *x, uint32_t mask,
