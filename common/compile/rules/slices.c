@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/compile/rules/slices.c - the gradient of what was cut into slices: a sum of tensors that
- * are zero but for a slice each is the slices side by side.
+/* common/compile/rules/slices.c - slices that need not be cut from something larger.
  *
  *     SliceGrad(a, 0:4) + SliceGrad(b, 4:8) + SliceGrad(c, 8:12) = Concat(a, b, c)
+ *     columns 0:4 of Gemm(a, b, transB) = Gemm(a, rows 0:4 of b, transB)
  *
- * Exporters write the heads of attention and the gates of an LSTM so.
+ * The first is the gradient of what was cut into slices: exporters write the heads of attention and
+ * the gates of an LSTM so. The second is the gradient of what was put side by side, of which some
+ * is an input of the model and wants none; the factor is smaller than the product.
  */
 #include "common/base/size.h"
 #include "common/compile/rules/rules.h"
@@ -44,18 +46,20 @@ static int64_t clamped(int64_t at, int64_t size)
     return WF_MAX(0, WF_MIN(at, size));
 }
 
-/* A SliceGrad along one axis of known size, step by step. */
-static bool read_piece(const wf_node *n, piece *p)
+/* A Slice or SliceGrad of `whole` along one axis of known size, step by step; what is cut stands in
+ * the inputs of n from number `at` on. */
+static bool read_piece(const wf_node *n, uint32_t at, const wf_value *whole, piece *p)
 {
     int64_t size, step = 1;
 
-    if (!number_of(n, 2, &p->begin) || !number_of(n, 3, &p->end) || !number_of(n, 4, &p->axis) ||
-        (wf_node_has_in(n, 5) && !number_of(n, 5, &step)) || step != 1 || n->out[0]->rank < 1)
+    if (!number_of(n, at, &p->begin) || !number_of(n, at + 1, &p->end) ||
+        !number_of(n, at + 2, &p->axis) ||
+        (wf_node_has_in(n, at + 3) && !number_of(n, at + 3, &step)) || step != 1 || whole->rank < 1)
         return false;
-    p->axis += p->axis < 0 ? n->out[0]->rank : 0;
-    if (p->axis < 0 || p->axis >= n->out[0]->rank)
+    p->axis += p->axis < 0 ? whole->rank : 0;
+    if (p->axis < 0 || p->axis >= whole->rank)
         return false;
-    size = n->out[0]->axes[p->axis].size;
+    size = whole->axes[p->axis].size;
     p->dy = n->in[0];
     p->begin = clamped(p->begin, size);
     p->end = clamped(p->end, size);
@@ -72,7 +76,7 @@ static bool collect(pieces *p, const wf_value *v)
     if (add && (v == p->whole || wf_rewrite_sole(p->r, v)))
         return collect(p, add->in[0]) && collect(p, add->in[1]);
     if (p->n == MOST_PIECES || !wf_node_is(v->producer, WF_DOMAIN_WEFT, "SliceGrad") ||
-        !read_piece(v->producer, &p->of[p->n]) || p->of[p->n].axis != p->of[0].axis)
+        !read_piece(v->producer, 2, v, &p->of[p->n]) || p->of[p->n].axis != p->of[0].axis)
         return false;
     p->n++;
     return true;
@@ -109,7 +113,38 @@ static wf_status sum(wf_rewrite *r)
     return wf_emit_end(&e);
 }
 
+/* Whether a product has more rows than its sums have terms, as far as is known: of a batch. */
+static bool has_many_rows(const wf_node *product, bool trans_a)
+{
+    const wf_value *a = product->in[0];
+    int64_t rows = a->axes[trans_a].size, k = a->axes[!trans_a].size;
+
+    return k >= 0 && (rows < 0 || rows > k);
+}
+
+static wf_status columns(wf_rewrite *r)
+{
+    wf_emit e = wf_emit_begin(r->u->graph, r->n->name, r->err);
+    const wf_node *product = wf_rewrite_made_by(r->n, 0, "Gemm");
+    bool trans_a = product && wf_node_int(product, "transA", 0),
+         trans_b = product && wf_node_int(product, "transB", 0);
+    wf_value *in[4];
+    piece p;
+
+    if (!product || wf_node_has_in(product, 2) || !wf_rewrite_sole(r, r->n->in[0]) ||
+        !read_piece(r->n, 1, r->n->in[0], &p) || p.axis != 1 || !has_many_rows(product, trans_a))
+        return WF_OK;
+    in[0] = product->in[1];
+    in[1] = wf_emit_ints(&e, 1, &p.begin);
+    in[2] = wf_emit_ints(&e, 1, &p.end);
+    in[3] = wf_emit_ints(&e, 1, &(int64_t){trans_b ? 0 : 1});
+    r->instead = wf_emit_gemm(&e, product->in[0], wf_emit_op(&e, "Slice", 4, in, 0, NULL), NULL,
+                              wf_node_float(product, "alpha", 1), 1, trans_a, trans_b);
+    return wf_emit_end(&e);
+}
+
 const wf_rewrite_rule wf_rules_slices[] = {
     {WF_DOMAIN_ONNX, "Add", sum},
+    {WF_DOMAIN_ONNX, "Slice", columns},
     {0},
 };
