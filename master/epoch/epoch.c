@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPLITS_PER_WORKER = 16, MOST_BATCHES = 64 };
+enum { SPLITS_PER_WORKER = 16, MOST_BATCHES = 64, DRAIN_BATCHES = 48, DRAINS_PER_WORKER = 2 };
 
 /* ---- the life cycle ---- */
 
@@ -147,7 +147,9 @@ static uint64_t epoch_records(const wf_job *j, uint32_t epoch)
 }
 
 /* Small enough that no worker waits long for another at an epoch's end, large enough that a split's
- * word to the master is rare. */
+ * word to the master is rare. A pipeline that drains at each split's end stands still for about
+ * half a step then (bench/deepfm.py): of DRAIN_BATCHES that is a hundredth. But a split that is
+ * left out after NaN should not be half an epoch. */
 static uint64_t choose_split(const wf_master *m, const wf_job *j)
 {
     const wf_prepared *p = j->prepared;
@@ -156,6 +158,9 @@ static uint64_t choose_split(const wf_master *m, const wf_job *j)
 
     if (p->split_records)
         return (p->split_records + p->batch - 1) / p->batch * p->batch;
+    if (p->drains && !p->rolls_back)
+        each = WF_MAX(each, WF_MIN(n / ((uint64_t)m->n_workers * DRAINS_PER_WORKER),
+                                   (uint64_t)DRAIN_BATCHES));
     return WF_MAX(WF_MIN(each, (uint64_t)MOST_BATCHES), 1) * p->batch;
 }
 

@@ -164,6 +164,8 @@ wf_status wf_model_prepare(const wf_model_spec *spec, const char *job, wf_prepar
     p->every_steps = spec->every_steps;
     p->every_seconds = spec->every_seconds;
     p->keep = spec->keep;
+    p->drains = spec->drains;
+    p->rolls_back = spec->rolls_back;
     p->evaluates = spec->evaluates;
     p->balances = spec->balances;
     p->balance_over = 1.05;

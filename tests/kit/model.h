@@ -25,14 +25,15 @@ typedef struct wf_model_spec {
     uint32_t records, batch, epochs, every_steps, every_seconds, keep;
     uint32_t eval_unit; /* records; 0: all of an evaluation */
     bool evaluates, calls_back;
-    bool restores_best;   /* early stopping that ends the job with its best weights */
-    bool logged;          /* what is trained lies in slices of the kind `logged` */
-    uint32_t bounded;     /* 1 + the staleness that workers wait for; 0: they do not */
-    bool together;        /* workers make steps together, */
-    uint32_t backups;     /* and need not wait for so many of them */
-    wf_coding push, pull; /* of `records`, in slices that are large enough */
-    bool balances;        /* all slices lie on ps 0 at first, and the master moves them */
-    bool grows;           /* the records come in files that appear: as many epochs as it takes */
+    bool drains, rolls_back; /* as in wf_prepared */
+    bool restores_best;      /* early stopping that ends the job with its best weights */
+    bool logged;             /* what is trained lies in slices of the kind `logged` */
+    uint32_t bounded;        /* 1 + the staleness that workers wait for; 0: they do not */
+    bool together;           /* workers make steps together, */
+    uint32_t backups;        /* and need not wait for so many of them */
+    wf_coding push, pull;    /* of `records`, in slices that are large enough */
+    bool balances;           /* all slices lie on ps 0 at first, and the master moves them */
+    bool grows;              /* the records come in files that appear: as many epochs as it takes */
 } wf_model_spec;
 
 enum { WF_MODEL_POLL_MS = 100, WF_MODEL_SETTLE_MS = 300, WF_MODEL_IDLE_MS = 3000 };
