@@ -34,6 +34,7 @@ chain_case chain_case_at(int i)
     static const step biased_sigmoid[] = {{"Add", 0, 1}, {"Mul", 3, 2}, {"Sigmoid", 4, -1}};
     static const step root_of_sum[] = {{"Add", 0, 1}, {"Sqrt", 2, -1}};
     const int64_t huge = (int64_t)1 << 33;
+    chain_case c;
 
     switch (i) {
     case 0:
@@ -42,8 +43,12 @@ chain_case chain_case_at(int i)
     case 1:
         return case_of(WF_F64, 30, 3, (int64_t[]){30, 10, 1}, WF_COUNT(biased_sigmoid),
                        biased_sigmoid);
-    default:
+    case 2:
         return case_of(WF_F32, huge, 2, (int64_t[]){huge, 64}, WF_COUNT(root_of_sum), root_of_sum);
+    default:
+        c = case_of(WF_F32, 1040, 2, (int64_t[]){1040, 8}, WF_COUNT(root_of_sum), root_of_sum);
+        c.plan.spans[1] = 208;
+        return c;
     }
 }
 

@@ -5,7 +5,7 @@
 
 #include "common/kernels/cuda/compile/source.h"
 
-enum { CHAIN_CASES = 3 };
+enum { CHAIN_CASES = 4 };
 
 /* A chain with how its inputs are spread over n elements. */
 typedef struct chain_case {
@@ -16,7 +16,8 @@ typedef struct chain_case {
 } chain_case;
 
 /* One that loads 4 elements at once, with all inputs whole; one of single elements with an input
- * that is repeated and one of 1 element; one of more elements than 32 bits count. */
+ * that is repeated and one of 1 element; one of more elements than 32 bits count; one with an
+ * input of which parts are repeated. */
 chain_case chain_case_at(int i);
 /* All operations as steps, of two inputs: an input of n elements, and one of `period`. */
 chain_case chain_case_of_all(wf_dtype dtype, int64_t n, int64_t period);

@@ -158,6 +158,31 @@ static const char *const golden[CHAIN_CASES] = {
     "        ((E *)a.out)[i] = all;\n"
     "    }\n"
     "}\n",
+    "typedef float T;\n"
+    "typedef wf_chain_four<T> E;\n"
+    "typedef unsigned I;\n"
+    "\n"
+    "extern \"C\" __global__ void wf_chain(const __grid_constant__ wf_chain_operands a)\n"
+    "{\n"
+    "    const I n = (I)(a.n / 4);\n"
+    "    const I p1 = (I)(a.periods[1] / 4);\n"
+    "    const I s1 = (I)(a.spans[1] / 4);\n"
+    "\n"
+    "    for (I i = (I)blockIdx.x * blockDim.x + threadIdx.x; i < n;\n"
+    "         i += (I)gridDim.x * blockDim.x) {\n"
+    "        const E x0 = ((const E *)a.in[0])[i];\n"
+    "        const E x1 = ((const E *)a.in[1])[i / s1 * p1 + i % p1];\n"
+    "        E all;\n"
+    "\n"
+    "#pragma unroll\n"
+    "        for (int k = 0; k < 4; k++) {\n"
+    "            const T v0 = wf_step_add(x0.v[k], x1.v[k]);\n"
+    "            const T v1 = wf_step_sqrt(v0);\n"
+    "            all.v[k] = v1;\n"
+    "        }\n"
+    "        ((E *)a.out)[i] = all;\n"
+    "    }\n"
+    "}\n",
 };
 
 static void sources_are_as_written_here(void **state)

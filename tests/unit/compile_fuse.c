@@ -162,6 +162,53 @@ static void what_repeats_is_read_in_a_chain(void **state)
     wf_compiled_free(&c);
 }
 
+/* Sums over the middle axis are spread along it again, as a chain reads them; the gradient of the
+ * square is added twice. */
+static void what_repeats_inside_is_read_in_a_chain(void **state)
+{
+    const int64_t middle = 1;
+    lab l;
+    wf_value *v, *sum;
+    wf_compiled *c;
+
+    (void)state;
+    lab_open(&l, 3, (const int64_t[]){-1, 7, 300});
+    v = wf_emit_mul(&l.e, l.x, lab_variable(&l, "row", 1, (const int64_t[]){300}));
+    sum = wf_emit_reduce_sum(&l.e, v, 1, &middle, true);
+    v = wf_emit_reduce_sum(&l.e, wf_emit_mul(&l.e, v, v), 1, &middle, true);
+    c = lab_close_grad(&l, wf_emit_sub(&l.e, wf_emit_mul(&l.e, sum, sum), v));
+    assert_int_equal(count_op(c->graph, "Expand"), 0);
+    wf_compiled_free(&c);
+
+    lab_open(&l, 3, (const int64_t[]){-1, 7, 300});
+    sum = wf_emit_reduce_sum(&l.e, l.x, 1, &middle, true);
+    v = wf_emit_neg(&l.e, wf_emit_mul(&l.e, sum, l.x));
+    lab_output(&l, wf_emit_add(&l.e, wf_emit_add(&l.e, l.x, v), v), "y");
+    c = lab_close(&l);
+    assert_int_equal(count_op(c->graph, "Chain"), 1);
+    assert_int_equal(steps_of(c->graph), 4);
+    wf_compiled_free(&c);
+}
+
+/* Few elements that repeat, and what repeats along two axes with one between them. */
+static void what_repeats_in_another_way_is_no_input(void **state)
+{
+    static const int64_t dims[][4] = {{1, 7, 1, 16}, {1, 1, 6, 1}, {1, 7, 1, 1}, {1, 7, 6, 1}};
+    lab l;
+    wf_value *v;
+    wf_compiled *c;
+
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(dims); i++) {
+        lab_open(&l, 4, (const int64_t[]){-1, 7, 6, 16});
+        v = wf_emit_add(&l.e, l.x, lab_variable(&l, "w", 4, dims[i]));
+        lab_output(&l, wf_emit_unary(&l.e, "Tanh", v), "y");
+        c = lab_close(&l);
+        assert_int_equal(count_op(c->graph, "Chain"), 0);
+        wf_compiled_free(&c);
+    }
+}
+
 static void a_value_that_is_read_twice_ends_a_chain(void **state)
 {
     lab l;
@@ -255,6 +302,8 @@ int main(void)
         cmocka_unit_test(other_sums_are_no_bias),
         cmocka_unit_test(elementwise_operations_make_a_chain),
         cmocka_unit_test(what_repeats_is_read_in_a_chain),
+        cmocka_unit_test(what_repeats_inside_is_read_in_a_chain),
+        cmocka_unit_test(what_repeats_in_another_way_is_no_input),
         cmocka_unit_test(a_value_that_is_read_twice_ends_a_chain),
         cmocka_unit_test(long_chains_are_cut),
         cmocka_unit_test(a_recurrence_in_training_keeps_its_activations),

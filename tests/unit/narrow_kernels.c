@@ -413,6 +413,10 @@ static void elementwise(void **state)
     check((example){"Mul", 3, 1, 1, {IN(1, 1), IN(4, 1500)}});
     check(
         (example){"Chain", 7, 1, 1, {IN(5, 1700), IN(1, 1700), IN(1, 1)}, {chain[0], chain[1]}, 2});
+    check((example){
+        "Chain", 7, 1, 1, {IN(5, 9, 140), IN(5, 1, 140), IN(1, 1, 1)}, {chain[0], chain[1]}, 2});
+    check((example){
+        "Chain", 7, 1, 1, {IN(4, 9, 3, 33), IN(4, 1, 1, 33), IN(33)}, {chain[0], chain[1]}, 2});
 }
 
 /* Of float16 numbers above 65504 are infinite, and those below 2^-14 have fewer digits. */

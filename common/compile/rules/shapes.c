@@ -88,6 +88,21 @@ static wf_status spread(wf_rewrite *r)
     return WF_OK;
 }
 
+/* The shape of what an elementwise node makes is that of an operand: the result itself need not
+ * outlive it, nor be there at all. */
+static wf_status shape(wf_rewrite *r)
+{
+    wf_node *n = r->n, *maker = n->in[0]->producer;
+
+    for (uint32_t i = 0; maker && maker->op->flags & WF_OP_ELEMENTWISE && i < maker->n_in; i++)
+        if (wf_node_has_in(maker, i) && wf_same_shape(maker->in[i], n->in[0])) {
+            wf_node_set_in(n, 0, maker->in[i]);
+            r->changed = true;
+            break;
+        }
+    return WF_OK;
+}
+
 /* Concat of one. */
 static wf_status alone(wf_rewrite *r)
 {
@@ -140,11 +155,19 @@ static wf_status back(wf_rewrite *r)
 }
 
 const wf_rewrite_rule wf_rules_shapes[] = {
-    {WF_DOMAIN_ONNX, "Reshape", reshape},      {WF_DOMAIN_ONNX, "Flatten", same_shape},
-    {WF_DOMAIN_ONNX, "Expand", same_shape},    {WF_DOMAIN_ONNX, "Tile", same_shape},
-    {WF_DOMAIN_ONNX, "Concat", alone},         {WF_DOMAIN_ONNX, "Slice", whole},
-    {WF_DOMAIN_ONNX, "Squeeze", back},         {WF_DOMAIN_ONNX, "Unsqueeze", back},
-    {WF_DOMAIN_WEFT, "SumToLike", same_shape}, {WF_DOMAIN_ONNX, "Add", spread},
-    {WF_DOMAIN_ONNX, "Sub", spread},           {WF_DOMAIN_ONNX, "Mul", spread},
-    {WF_DOMAIN_ONNX, "Div", spread},           {0},
+    {WF_DOMAIN_ONNX, "Reshape", reshape},
+    {WF_DOMAIN_ONNX, "Flatten", same_shape},
+    {WF_DOMAIN_ONNX, "Expand", same_shape},
+    {WF_DOMAIN_ONNX, "Tile", same_shape},
+    {WF_DOMAIN_ONNX, "Concat", alone},
+    {WF_DOMAIN_ONNX, "Slice", whole},
+    {WF_DOMAIN_ONNX, "Shape", shape},
+    {WF_DOMAIN_ONNX, "Squeeze", back},
+    {WF_DOMAIN_ONNX, "Unsqueeze", back},
+    {WF_DOMAIN_WEFT, "SumToLike", same_shape},
+    {WF_DOMAIN_ONNX, "Add", spread},
+    {WF_DOMAIN_ONNX, "Sub", spread},
+    {WF_DOMAIN_ONNX, "Mul", spread},
+    {WF_DOMAIN_ONNX, "Div", spread},
+    {0},
 };

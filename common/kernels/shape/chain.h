@@ -11,8 +11,9 @@
 typedef struct wf_chain_plan {
     wf_chain chain;
     uint32_t n_in;
-    /* Output element i reads element i % period: all of them, a row of them, or 1. */
-    int64_t periods[WF_CHAIN_INPUTS];
+    /* Output element i reads element i % period: all of them, a row of them, or 1. With a span, of
+     * as many output elements as one period is repeated over, i / span * period + i % period. */
+    int64_t periods[WF_CHAIN_INPUTS], spans[WF_CHAIN_INPUTS]; /* span 0: none */
 } wf_chain_plan;
 
 /* Errors: those of wf_chain_read; WF_UNSUPPORTED when an input is spread in another way. */

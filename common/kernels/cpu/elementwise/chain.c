@@ -133,13 +133,50 @@ static void fetch(const job *j, uint32_t i, int64_t at, int64_t n, char *to)
         memcpy(to, j->in[i] + (size_t)at * j->size, (size_t)n * j->size);
 }
 
+/* A call of memcpy costs as much as a cache line. */
+static WF_INLINE void copy_piece(char *to, const char *from, size_t bytes)
+{
+    enum { LINE = 64 };
+
+    if (bytes % LINE)
+        memcpy(to, from, bytes);
+    else
+        for (size_t i = 0; i < bytes; i += LINE)
+            memcpy(to + i, from + i, LINE);
+}
+
+/* The elements of an input that is repeated over spans. */
+static void repeat_tile(const job *j, uint32_t i, int64_t from, int64_t n, char *room)
+{
+    const int64_t period = j->plan->of.periods[i], span = j->plan->of.spans[i];
+    int64_t first = from / span * period, in_span = from % span, at = from % period;
+
+    for (int64_t done = 0, some; done < n; done += some) {
+        char *to = room + (size_t)done * j->size;
+
+        some = WF_MIN(period - at, n - done);
+        if (j->in_is_bf16[i])
+            fetch(j, i, first + at, some, to);
+        else
+            copy_piece(to, j->in[i] + (size_t)(first + at) * j->size, (size_t)some * j->size);
+        at = 0;
+        in_span += some;
+        first += in_span == span ? period : 0;
+        in_span = in_span == span ? 0 : in_span;
+    }
+}
+
 /* The elements of an input under output elements [from, from + n): where they lie, or repeated or
  * widened in `room`. */
 static operand input_tile(const job *j, uint32_t i, int64_t from, int64_t n, char *room)
 {
-    int64_t period = j->plan->of.periods[i], at = from % period;
+    int64_t period = j->plan->of.periods[i], span = j->plan->of.spans[i], at = from % period;
     bool lies = !j->in_is_bf16[i];
 
+    if (span) {
+        repeat_tile(j, i, from, n, room);
+        return (operand){room, 1};
+    }
     if (period == 1 && !lies)
         fetch(j, i, 0, 1, room);
     if (period == 1)

@@ -46,13 +46,13 @@ typedef struct text {
 
 static bool is_whole(const text *t, uint32_t i)
 {
-    return t->p->periods[i] == t->n;
+    return t->p->periods[i] == t->n && !t->p->spans[i];
 }
 
 /* One element, of more than one. */
 static bool is_one(const text *t, uint32_t i)
 {
-    return t->p->periods[i] == 1 && !is_whole(t, i);
+    return t->p->periods[i] == 1 && !t->p->spans[i] && !is_whole(t, i);
 }
 
 wf_cuda_chain_way wf_cuda_chain_way_of(const wf_chain_plan *p, int64_t n)
@@ -60,7 +60,7 @@ wf_cuda_chain_way wf_cuda_chain_way_of(const wf_chain_plan *p, int64_t n)
     wf_cuda_chain_way way = {.fours = n % 4 == 0, .wide = n > INT32_MAX};
 
     for (uint32_t i = 0; i < p->n_in; i++)
-        way.fours &= p->periods[i] == 1 || p->periods[i] % 4 == 0;
+        way.fours &= (p->periods[i] == 1 && !p->spans[i]) || p->periods[i] % 4 == 0;
     return way;
 }
 
@@ -103,6 +103,9 @@ static void add_bounds(const text *t)
         else if (!is_whole(t, i))
             wf_bytes_printf(t->out, "    const I p%" PRIu32 " = (I)(a.periods[%" PRIu32 "]%s);\n",
                             i, i, in_fours);
+        if (t->p->spans[i])
+            wf_bytes_printf(t->out, "    const I s%" PRIu32 " = (I)(a.spans[%" PRIu32 "]%s);\n", i,
+                            i, in_fours);
     }
     wf_bytes_printf(t->out, "\n"
                             "    for (I i = (I)blockIdx.x * blockDim.x + threadIdx.x; i < n;\n"
@@ -111,12 +114,14 @@ static void add_bounds(const text *t)
 
 static void add_load(const text *t, uint32_t i)
 {
-    char at[32] = "i", name[NAME];
+    char at[64] = "i", name[NAME];
     const char *type = type_of(t, t->types->in[i], name);
 
     if (is_one(t, i))
         return;
-    if (!is_whole(t, i))
+    if (t->p->spans[i])
+        snprintf(at, sizeof at, "i / s%" PRIu32 " * p%" PRIu32 " + i %% p%" PRIu32, i, i, i);
+    else if (!is_whole(t, i))
         snprintf(at, sizeof at, "i %% p%" PRIu32, i);
     wf_bytes_printf(t->out,
                     "        const %s x%" PRIu32 " = ((const %s *)a.in[%" PRIu32 "])[%s];\n", type,

@@ -12,11 +12,12 @@
 #ifndef WF_KERNELS_CUDA_STEPS_H
 #define WF_KERNELS_CUDA_STEPS_H
 
-/* The argument of a compiled chain. Input i is read at index % periods[i]. */
+/* The argument of a compiled chain. Input i is read at index % periods[i], and behind what is
+ * repeated over earlier spans where spans[i] is not 0. */
 struct wf_chain_operands {
     const void *in[8];
     void *out;
-    long long n, periods[8]; /* elements */
+    long long n, periods[8], spans[8]; /* elements */
 };
 
 /* Elements that a thread loads at once; loads and stores are of 16 bytes, or of 8 where that is

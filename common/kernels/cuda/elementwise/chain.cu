@@ -27,7 +27,7 @@ struct step {
 
 struct program {
     uint32_t n_in, n_steps;
-    int64_t periods[WF_CHAIN_INPUTS];
+    int64_t periods[WF_CHAIN_INPUTS], spans[WF_CHAIN_INPUTS];
     step steps[WF_CHAIN_STEPS];
 };
 
@@ -80,6 +80,14 @@ template <class T> WF_CODE T result_of(uint8_t code, T x, T y)
     }
 }
 
+/* Which element of input k is under element i of n. */
+WF_CODE int64_t place(const program &p, uint32_t k, int64_t i, int64_t n)
+{
+    if (p.spans[k])
+        return i / p.spans[k] * p.periods[k] + i % p.periods[k];
+    return p.periods[k] == n ? i : i % p.periods[k];
+}
+
 /* What is indexed stays where arguments lie, which all threads read at once; other arguments would
  * be copied for each thread. */
 template <class T>
@@ -90,7 +98,7 @@ __global__ void interpret(const __grid_constant__ program p,
 
     for (int64_t i = wf_first(); i < n; i += wf_all()) {
         for (uint32_t k = 0; k < p.n_in; k++)
-            values[k] = from.in[k][p.periods[k] == n ? i : i % p.periods[k]];
+            values[k] = from.in[k][place(p, k, i, n)];
         for (uint32_t k = 0; k < p.n_steps; k++)
             values[p.n_in + k] =
                 result_of(p.steps[k].code, values[p.steps[k].args[0]], values[p.steps[k].args[1]]);
@@ -104,8 +112,10 @@ program program_of(const wf_chain_plan &plan)
 
     p.n_in = plan.n_in;
     p.n_steps = plan.chain.n_steps;
-    for (uint32_t i = 0; i < plan.n_in; i++)
+    for (uint32_t i = 0; i < plan.n_in; i++) {
         p.periods[i] = plan.periods[i];
+        p.spans[i] = plan.spans[i];
+    }
     for (uint32_t i = 0; i < p.n_steps; i++) {
         const wf_chain_step *s = &plan.chain.steps[i];
 
@@ -162,7 +172,7 @@ bool may_run_compiled(const prepared *p, const wf_chain_operands &a)
     uintptr_t all = reinterpret_cast<uintptr_t>(a.out);
 
     for (uint32_t i = 0; i < p->interpreted.n_in; i++)
-        if (p->interpreted.periods[i] != 1)
+        if (p->interpreted.periods[i] != 1 || p->interpreted.spans[i])
             all |= reinterpret_cast<uintptr_t>(a.in[i]);
     return p->compiled && (!p->fours || all % 16 == 0);
 }
@@ -174,6 +184,7 @@ wf_chain_operands operands_of(const program &p, const wf_tensor *const in[], con
     for (uint32_t i = 0; i < p.n_in; i++) {
         a.in[i] = in[i]->data;
         a.periods[i] = p.periods[i];
+        a.spans[i] = p.spans[i];
     }
     a.out = out->data;
     a.n = wf_elems(out);
