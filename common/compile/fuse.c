@@ -5,10 +5,10 @@
 
 wf_status wf_pass_fuse(wf_unit *u, wf_err *err)
 {
-    const wf_rewrite_rule
-        *const products[] = {wf_rules_linear, wf_rules_product, wf_rules_recurrent, NULL},
-               *const sums[] = {wf_rules_sums, NULL}, *const chains[] = {wf_rules_chain, NULL},
-               *const kept[] = {wf_rules_attention_kept, NULL};
+    const wf_rewrite_rule *const
+        products[] = {wf_rules_linear, wf_rules_product, wf_rules_recurrent, NULL},
+        *const sums[] = {wf_rules_sums, wf_rules_squares, NULL},
+        *const chains[] = {wf_rules_chain, NULL}, *const kept[] = {wf_rules_attention_kept, NULL};
 
     if (u->spec->is_portable)
         return WF_OK;

@@ -252,6 +252,34 @@ static void the_cpu_has_the_bits_of_two_nodes(void **state)
     wf_graph_free(&l.g);
 }
 
+/* Squares that are summed are never in memory; those that another reads, and products, are. */
+static void squares_are_summed_as_they_are_made(void **state)
+{
+    static const struct {
+        bool square, shared, keep;
+    } cases[] = {
+        {true, false, false}, {true, false, true}, {true, true, false}, {false, false, false}};
+    const int64_t middle = 1;
+
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(cases); i++) {
+        wf_compiled *c;
+        wf_value *v, *other;
+        lab l;
+
+        lab_open(&l, 3, (const int64_t[]){-1, 5, 30});
+        other = cases[i].square ? l.x : lab_variable(&l, "row", 1, (const int64_t[]){30});
+        v = wf_emit_mul(&l.e, l.x, other);
+        lab_output(&l, wf_emit_reduce_sum(&l.e, v, 1, &middle, cases[i].keep), "y");
+        if (cases[i].shared)
+            lab_output(&l, wf_emit_unary(&l.e, "Sin", v), "z");
+        c = lab_close(&l);
+        assert_int_equal(count_op(c->graph, "ReduceSumSquare"),
+                         cases[i].square && !cases[i].shared);
+        wf_compiled_free(&c);
+    }
+}
+
 /* What a file may ask of the operation, and what is wrong with the rest. */
 static void a_product_says_which_sums_it_has(void **state)
 {
@@ -300,6 +328,7 @@ int main(void)
         cmocka_unit_test(other_sums_stay),
         cmocka_unit_test(a_product_of_the_sums_is_computed_behind_them),
         cmocka_unit_test(the_cpu_has_the_bits_of_two_nodes),
+        cmocka_unit_test(squares_are_summed_as_they_are_made),
         cmocka_unit_test(a_product_says_which_sums_it_has),
     };
 

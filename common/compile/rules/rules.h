@@ -51,6 +51,7 @@ extern const wf_rewrite_rule wf_rules_product[];
 extern const wf_rewrite_rule wf_rules_recurrent[];
 extern const wf_rewrite_rule wf_rules_shapes[];
 extern const wf_rewrite_rule wf_rules_slices[];
+extern const wf_rewrite_rule wf_rules_squares[];
 extern const wf_rewrite_rule wf_rules_sums[];
 extern const wf_rewrite_rule wf_rules_transposes[];
 
