@@ -53,7 +53,6 @@ model:
 loss: binary_crossentropy
 data:
   format: npy
-  split_records: 61440
   train: {{numbers: {data}/numbers.npy, ids: {data}/{ids}.npy, y: {data}/y.npy}}
 tables: ["vectors/*", "weights/*"]
 batch: {batch}
