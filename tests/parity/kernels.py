@@ -516,6 +516,9 @@ def losses():
         yield single("GatherGrad", eighths((len(ids), 3)), ids, (rows, 3), domain=weft)
         yield single("GatherGrad", eighths((2, len(ids))), ids, (2, rows), domain=weft, axis=1)
         yield single("GatherNDGrad", eighths((len(ids), 5)), ids.reshape(-1, 1), (rows, 5), domain=weft)
+    many = np.random.default_rng(18).integers(0, 70000, 33000)
+    for ids in (many[:9000], many):
+        yield single("GatherGrad", eighths((len(ids), 1)), ids, (70000, 1), domain=weft)
     bags = np.array([[1, -1, 0, 1], [-1, -1, -1, -1], [4, 2, 2, -7]], np.int64)
     many = np.random.default_rng(12).integers(-1, 900, (600, 2, 40))
     for ids, rows, dims in ((bags, 5, (1, 3)), (bags.astype(np.int32), 5, (2,)), (many, 900, (1, 7, 16))):

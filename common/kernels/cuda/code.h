@@ -27,9 +27,12 @@ extern "C" {
 #define WF_SHARED(T, name, n) __shared__ T name[n]
 /* Before a loop whose arrays are to stay in registers. */
 #define WF_UNROLL _Pragma("unroll")
+/* Before a loop that mostly ends at once. */
+#define WF_ROLLED _Pragma("unroll 1")
 #else
 #include "common/kernels/cuda/on_host.h"
 #define WF_UNROLL
+#define WF_ROLLED
 #endif
 
 #include <tuple>

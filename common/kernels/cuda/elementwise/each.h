@@ -55,6 +55,7 @@ template <int K> WF_CODE wf_places_at<K> wf_at_all(const wf_walk &w, int64_t i)
 {
     wf_places_at<K> all = {};
 
+    WF_ROLLED
     for (unsigned axis = w.rank; axis-- > 1;) {
         const int64_t before =
             w.elems <= UINT32_MAX ? (uint32_t)i / (uint32_t)w.dims[axis] : i / w.dims[axis];
@@ -75,6 +76,7 @@ WF_CODE int64_t wf_at(const wf_walk &w, int k, int64_t i)
 {
     int64_t at = 0;
 
+    WF_ROLLED
     for (unsigned axis = w.rank; axis-- > 1;) {
         const int64_t before =
             w.elems <= UINT32_MAX ? (uint32_t)i / (uint32_t)w.dims[axis] : i / w.dims[axis];
