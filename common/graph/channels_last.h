@@ -15,6 +15,9 @@
 
 #define WF_CHANNELS_LAST "channels_last"
 
+/* Of a batch normalisation of such images, 1: its result is Relu of what it computes. */
+#define WF_THEN_RELU "then_relu"
+
 enum {
     WF_CHANNELS_LAST_OUT = 16, /* the bit of output 0 */
     WF_CHANNELS_TOGETHER = 8   /* an image has a multiple of so many channels: 16 bytes of them */

@@ -130,6 +130,22 @@ static wf_value *norm_trains(builder *b)
     return norm(b, "BatchNormalization", true);
 }
 
+/* Relu becomes a part of it, and not where something else reads what it makes. */
+static wf_value *norm_and_relu(builder *b)
+{
+    wf_value *x = norm(b, "BatchNormalization", true);
+
+    return one(b, "Relu", 1, &x, 0, NULL);
+}
+
+static wf_value *norm_beside_relu(builder *b)
+{
+    wf_value *in[2] = {norm(b, "BatchNormalization", false)};
+
+    in[1] = one(b, "Relu", 1, in, 0, NULL);
+    return one(b, "Add", 2, in, 0, NULL);
+}
+
 static wf_value *norm_predicts(builder *b)
 {
     return norm(b, "BatchNormalization", false);
@@ -292,6 +308,8 @@ static const struct {
     {"ReduceSum", sums, 0},
     {"BatchNormalization", norm_trains, 0},
     {"BatchNormalization", norm_predicts, 0},
+    {"BatchNormalization", norm_and_relu, 0},
+    {"Relu", norm_beside_relu, 0},
     {"BatchNormalizationGrad", norm_grad_trains, 0},
     {"BatchNormalizationGrad", norm_grad_predicts, 0},
     {"MaxPool", max_pool, 0},
@@ -356,20 +374,29 @@ static bool is_last(const wf_value *v)
     return v->rank == 4 && v->axes[3].size == C && v->axes[1].size != C;
 }
 
+/* Nodes of an operation. */
+static size_t count(const wf_plan *p, const char *op)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->g->n_nodes; i++)
+        n += strcmp(p->g->nodes[i]->op->name, op) == 0;
+    return n;
+}
+
 static void check_plan(const wf_plan *p, const char *op, size_t transposes)
 {
-    size_t n = 0, found = 0;
+    size_t found = 0;
 
     for (size_t i = 0; i < p->g->n_nodes; i++) {
         const wf_node *node = p->g->nodes[i];
 
-        n += strcmp(node->op->name, "Transpose") == 0;
         if (strcmp(node->op->name, op) == 0)
             found += transposes > 0 || wf_has_channels_last(node) || is_last(node->out[0]) ||
                      is_last(node->in[0]);
     }
     assert_true(found > 0);
-    assert_int_equal(n, transposes);
+    assert_int_equal(count(p, "Transpose"), transposes);
 }
 
 static void compare(size_t i, wf_compute compute_in, double rounding)
@@ -391,6 +418,7 @@ static void compare(size_t i, wf_compute compute_in, double rounding)
     wf_plan_free(&p);
     assert_int_equal(compute(b.g, cuda_host_device(), compute_in, got, &p), n);
     check_plan(p, cases[i].op, cases[i].transposes);
+    assert_int_equal(count(p, "Relu"), cases[i].make == relu || cases[i].make == norm_beside_relu);
     for (size_t k = 0; k < n; k++)
         if (!(fabs((double)got[k] - (double)want[k]) <= rounding * (1 + fabs((double)want[k]))))
             fail_msg("case %d, %s: element %d is %g, not %g", (int)i, cases[i].op, (int)k,

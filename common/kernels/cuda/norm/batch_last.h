@@ -35,6 +35,7 @@ struct last_line {
 
 struct by_rows {
     bool on;
+    bool then_relu; /* forwards */
     wf_dtype type;
     int64_t rows, channels;
     int64_t pieces, piece_rows;
@@ -233,6 +234,8 @@ __global__ void put_last(by_rows r, const wf_eight *dy, const wf_eight *x, const
         for (int j = 0; j < WF_EIGHT; j++)
             y.v[j] =
                 GRAD ? l[j].a * wdy.v[j] + l[j].b * wx.v[j] + l[j].c : l[j].a * wx.v[j] + l[j].c;
+        for (int j = 0; r.then_relu && j < WF_EIGHT; j++)
+            y.v[j] = y.v[j] < 0 ? 0 : y.v[j]; /* a NaN stays one */
         out[at] = wf_narrow_eight<TYPE>(y);
     }
 }
@@ -244,6 +247,7 @@ wf_status plan_rows(wf_prep *prep, const wf_batch_norm &v, wf_dtype type, unsign
     const int64_t processors = wf_cuda_gpu_of(prep->device)->has.processors;
 
     r->on = true;
+    r->then_relu = wf_node_int(prep->node, WF_THEN_RELU, 0) != 0;
     r->type = type;
     r->rows = v.batch * v.inner;
     r->channels = v.channels;
