@@ -705,9 +705,14 @@ tools = []  # that may run
 absent = []  # what there is nothing to check without
 
 
+def gelus():
+    for form in ("none", "tanh"):
+        yield single("Gelu", np.linspace(-6, 6, 403, dtype=np.float32), approximate=form)
+
+
 def all_checks(weft, tool, folder):
     """(name, what checks it)"""
-    for seed, case in enumerate([*singles(), *weft_fused.sums(single), *weft_fused.attentions(single)]):
+    for seed, case in enumerate([*singles(), *weft_fused.sums(single), *weft_fused.attentions(single), *gelus()]):
         text = f"{case[0]} {[np.shape(i) if isinstance(i, np.ndarray) else i for i in case[1]]}" \
                f" {case[4]}"
         yield text, lambda c=case, s=seed: check_single(weft, folder, c, s)
