@@ -27,8 +27,8 @@ extern "C" {
 
 enum {
     WF_REDUCE_EACH = 16,       /* elements of an output that a thread takes before another helps */
-    WF_REDUCE_PART = 64,       /* elements that each thread takes of a part, at least */
-    WF_REDUCE_BLOCKS = 512,    /* blocks that outputs are cut into parts for, at most */
+    WF_REDUCE_PART = 16,       /* elements that each thread takes of a part, at least */
+    WF_REDUCE_BLOCKS = 1024,   /* blocks that outputs are cut into parts for, at most */
     WF_REDUCE_ACROSS = WF_WARP /* neighbouring outputs, whose elements fill a line of memory */
 };
 
