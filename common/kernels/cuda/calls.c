@@ -248,14 +248,20 @@ static uint64_t real_lt_version(void)
     return cublasLtGetVersion();
 }
 
+/* Parts of a sum are joined in float32, and in an order of their own: the scheme in place adds them
+ * as they come, and that in the type of the output rounds each. */
 static cublasStatus_t prefer(cublasLtMatmulPreference_t prefer, size_t workspace, uint32_t aligned)
 {
+    const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     static const cublasLtMatmulPreferenceAttributes_t of[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
     cublasStatus_t status = cublasLtMatmulPreferenceSetAttribute(
         prefer, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
 
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = cublasLtMatmulPreferenceSetAttribute(
+            prefer, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof schemes);
     for (size_t i = 0; status == CUBLAS_STATUS_SUCCESS && i < sizeof of / sizeof of[0]; i++)
         status = cublasLtMatmulPreferenceSetAttribute(prefer, of[i], &aligned, sizeof aligned);
     return status;
