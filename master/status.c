@@ -362,8 +362,8 @@ static json_t *job_json(const wf_master *m, const wf_job *j)
     char job[WF_RUN_NAME];
     uint64_t step = wf_job_step(m, j);
 
-    /* A master that started after the job's end, or before a job goes on, knows its last checkpoint,
-     * and no steps. */
+    /* A master that started after the job's end, or before a job goes on, knows its last
+     * checkpoint, and no steps. */
     if ((wf_job_over(j->state) || j->state < WF_JOB_STARTING) && j->latest != UINT64_MAX)
         step = WF_MAX(step, j->latest);
     put_int(o, "run", wf_run_split(j->name, job));
