@@ -130,7 +130,8 @@ static void move_heads(const wf_rewrite *r, wf_emit *e, uint32_t first, wf_value
     }
     for (uint32_t i = 0; i < first; i++) /* dy */
         in[i] = swapped(n->in[i]) ? swapped(n->in[i]) : swap_back(e, n->in[i]);
-    memcpy(attrs, n->attrs, n->n_attrs * sizeof *attrs);
+    if (n->n_attrs)
+        memcpy(attrs, n->attrs, n->n_attrs * sizeof *attrs);
     attrs[n->n_attrs] = wf_attr_int("headsLast", 1);
     (void)wf_emit_node(e, n->op->name, n->n_in, in, n->n_attrs + 1, attrs, first ? 3 : 1, out);
 }
