@@ -64,6 +64,7 @@ def all_kinds_have_results(weft):
     for r in said["results"]:
         if r["kind"] in ("bench", "product"):
             check(r["ms_per_step"] > 0 and r["device"] == "cuda:0" and r["plan"]["device_bytes"] > 0, f"{r}")
+            check(r["kind"] == "product" or r["profile"]["operations"], f"{r}")
         if r["kind"] == "training":
             check(r["steps"] == 6 and r["ms_per_step"] > 0 and r["loss"] > 0, f"{r}")
     check(", 0 failed, " in done.stdout.splitlines()[-1], done.stdout)
@@ -103,9 +104,13 @@ def a_plan_is_measured_on_each_device(weft):
     words = [job, "--batch", "3", *(f"--below={k}={v}" for k, v in models.below("gpt", size).items())]
     digests = set()
     for device in "cpu", "cpu-remote", "cuda-host:0":
-        done = bench_gpu(*words, "--check", "--device", device)
+        done = bench_gpu(*words, "--check", "--profile", "2", "--device", device)
         check(done.returncode == 0, done)
         said = json.loads(done.stdout)
+        steps = said["profile"]["operations"]
+        check(steps["DotAttention"][0] == 1 and all(n > 0 and us > 0 for n, us in steps.values()), f"{steps}")
+        check([s[3] for s in said["profile"]["slowest"]] == sorted((s[3] for s in said["profile"]["slowest"]), reverse=True), done)
+        check(sum(n for n, _ in steps.values()) >= said["plan"]["nodes"], f"{steps}")
         check(said["device"] == device and said["same_bits"] and said["check"]["largest"] < 1e-4, done)
         check(abs(said["examples_per_s"] - 3e3 / said["ms_per_step"]) < 0.01 * said["examples_per_s"], done)
         if device != "cuda-host:0":
