@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench/gemm.c - matrix products of the shapes that models have: GFLOP/s of our own, of OpenBLAS
- * and of oneDNN, beside what multiply-adds in registers alone reach at the same time.
+/* bench/gemm.c - matrix products of the shapes that models have: GFLOP/s of our own, of those that
+ * split float32 for tiles where there is AMX, of OpenBLAS and of oneDNN, beside what multiply-adds
+ * in registers alone reach at the same time.
  *
  *     bench_gemm [THREADS [NAME]]
  *
@@ -12,6 +13,8 @@
 #include "common/base/size.h"
 #include "common/kernels/cpu/device.h"
 #include "common/kernels/cpu/product/gemm_avx512.h"
+#include "common/kernels/cpu/product/product_tiles.h"
+#include "common/kernels/cpu/product/tiles.h"
 #include "common/kernels/pool.h"
 
 #include <cblas.h>
@@ -31,25 +34,48 @@ typedef struct shape {
 } shape;
 
 static const shape shapes[] = {
-    {"gpt forward", 4096, 1152, 384, false, true},  {"gpt forward", 4096, 384, 384, false, true},
-    {"gpt forward", 4096, 1536, 384, false, true},  {"gpt forward", 4096, 384, 1536, false, true},
-    {"gpt forward", 4096, 65, 384, false, true},    {"gpt data", 4096, 384, 1152, false, false},
-    {"gpt data", 4096, 384, 1536, false, false},    {"gpt data", 4096, 1536, 384, false, false},
-    {"gpt data", 4096, 384, 65, false, false},      {"gpt weights", 1152, 384, 4096, true, false},
-    {"gpt weights", 384, 384, 4096, true, false},   {"gpt weights", 1536, 384, 4096, true, false},
-    {"gpt weights", 384, 1536, 4096, true, false},  {"gpt weights", 65, 384, 4096, true, false},
-    {"deepfm forward", 512, 400, 429, false, true}, {"deepfm forward", 512, 400, 400, false, true},
-    {"deepfm data", 512, 400, 400, false, false},   {"deepfm weights", 400, 429, 512, true, false},
-    {"deepfm weights", 400, 400, 512, true, false}, {"deepfm forward", 4096, 400, 429, false, true},
-    {"deepfm data", 4096, 400, 400, false, false},  {"deepfm weights", 429, 400, 4096, true, false},
-    {"lstm step", 64, 512, 128, false, true},       {"lstm step back", 64, 128, 512, false, false},
-    {"lstm weights", 512, 128, 12800, true, false}, {"mlp forward", 32, 128, 784, false, true},
-    {"mlp forward", 512, 128, 784, false, true},    {"mlp weights", 128, 784, 32, true, false},
-    {"mlp weights", 128, 784, 512, true, false},    {"attention scores", 64, 256, 64, false, true},
-    {"attention use", 64, 64, 256, false, false},   {"attention dv", 256, 64, 64, true, false},
+    {"gpt forward", 4096, 1152, 384, false, true},
+    {"gpt forward", 4096, 384, 384, false, true},
+    {"gpt forward", 4096, 1536, 384, false, true},
+    {"gpt forward", 4096, 384, 1536, false, true},
+    {"gpt forward", 4096, 65, 384, false, true},
+    {"gpt data", 4096, 384, 1152, false, false},
+    {"gpt data", 4096, 384, 1536, false, false},
+    {"gpt data", 4096, 1536, 384, false, false},
+    {"gpt data", 4096, 384, 65, false, false},
+    {"gpt weights", 1152, 384, 4096, true, false},
+    {"gpt weights", 384, 384, 4096, true, false},
+    {"gpt weights", 1536, 384, 4096, true, false},
+    {"gpt weights", 384, 1536, 4096, true, false},
+    {"gpt weights", 65, 384, 4096, true, false},
+    {"deepfm forward", 512, 400, 429, false, true},
+    {"deepfm forward", 512, 400, 400, false, true},
+    {"deepfm data", 512, 400, 400, false, false},
+    {"deepfm weights", 400, 429, 512, true, false},
+    {"deepfm weights", 400, 400, 512, true, false},
+    {"deepfm forward", 4096, 400, 429, false, true},
+    {"deepfm data", 4096, 400, 400, false, false},
+    {"deepfm weights", 429, 400, 4096, true, false},
+    {"lstm step", 64, 512, 128, false, true},
+    {"lstm step back", 64, 128, 512, false, false},
+    {"lstm weights", 512, 128, 12800, true, false},
+    {"mlp forward", 32, 128, 784, false, true},
+    {"mlp forward", 512, 128, 784, false, true},
+    {"mlp weights", 128, 784, 32, true, false},
+    {"mlp weights", 128, 784, 512, true, false},
+    {"attention scores", 64, 256, 64, false, true},
+    {"attention use", 64, 64, 256, false, false},
+    {"attention dv", 256, 64, 64, true, false},
+    {"small", 64, 64, 64, false, true},
+    {"small", 128, 128, 64, false, true},
+    {"small", 64, 128, 256, false, true},
+    {"small", 32, 256, 256, false, true},
+    {"small", 16, 512, 512, false, true},
+    {"small", 128, 128, 128, false, true},
+    {"small", 256, 256, 32, false, true},
 };
 
-typedef enum way { PEAK, OWN, OPENBLAS, ONEDNN, WAYS } way;
+typedef enum way { PEAK, OWN, SPLIT, OPENBLAS, ONEDNN, WAYS } way;
 
 /* A thread's part of a product. */
 typedef struct part {
@@ -64,6 +90,9 @@ typedef struct bench {
     way which;
     int64_t times;
     double peak[MOST_THREADS]; /* GFLOP/s */
+    wf_arena *arena;           /* of the way that splits; NULL: not on this processor */
+    wf_product_tiles *split;
+    wf_run run;
 } bench;
 
 #if defined(__x86_64__)
@@ -167,6 +196,33 @@ static void lay_parts(bench *b, const shape *s, int64_t threads, const float *x,
     }
 }
 
+static void lay_split(bench *b, const shape *s, wf_pool *pool)
+{
+    const wf_product p = {.dtype = WF_F32,
+                          .trans_a = s->trans_a,
+                          .trans_b = s->trans_b,
+                          .m = s->m,
+                          .n = s->n,
+                          .k = s->k,
+                          .alpha = 1};
+    wf_prep prep = {.threads = wf_pool_threads(pool)};
+    wf_err err;
+
+    if (!wf_tiles_by_amx())
+        return;
+    b->arena = prep.arena = wf_arena_new(0);
+    if (!prep.arena || wf_product_tiles_prepare(&prep, &p, false, false, true, &b->split, &err))
+        abort();
+    b->run = (wf_run){.pool = pool, .workspace = new_memory(prep.workspace_bytes)};
+}
+
+static void drop_split(bench *b)
+{
+    free(b->run.workspace);
+    wf_arena_free(&b->arena);
+    b->run = (wf_run){0};
+}
+
 static int ascending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -181,6 +237,7 @@ static void measure(bench *b, const shape *s, wf_pool *pool, double *log_sum)
     float *x = new_floats(s->m * s->k), *y = new_floats(s->k * s->n), *c = new_floats(s->m * s->n);
 
     lay_parts(b, s, threads, x, y, c);
+    lay_split(b, s, pool);
     for (int round = -1; round < ROUNDS; round++)
         for (int i = 0; i < WAYS; i++) {
             int64_t start;
@@ -188,7 +245,11 @@ static void measure(bench *b, const shape *s, wf_pool *pool, double *log_sum)
             b->which = (way)((i + round + 1) % WAYS); /* none always follows the same one */
             b->times = b->which == PEAK ? 0 : 1 + (int64_t)(ROUND_FLOPS * (double)threads / flops);
             start = wf_now_ns();
-            wf_pool_for(pool, threads, 1, range, b);
+            if (b->which == SPLIT)
+                for (int64_t k = 0; k < b->times && b->arena; k++)
+                    (void)wf_product_tiles_go(b->split, &b->run, x, y, NULL, c);
+            else
+                wf_pool_for(pool, threads, 1, range, b);
             if (round < 0)
                 continue;
             rate[b->which][round] = flops * (double)b->times / (double)(wf_now_ns() - start);
@@ -202,7 +263,8 @@ static void measure(bench *b, const shape *s, wf_pool *pool, double *log_sum)
     printf("%-17s%5ld x %4ld x %5ld %c%c", s->name, (long)s->m, (long)s->n, (long)s->k,
            s->trans_a ? 'T' : 'N', s->trans_b ? 'T' : 'N');
     for (int i = 0; i < WAYS; i++)
-        printf("%9.0f", rate[i][ROUNDS * 2 / 3]);
+        printf("%9.0f", i == SPLIT && !b->arena ? 0 : rate[i][ROUNDS * 2 / 3]);
+    drop_split(b);
     printf("%8.2f\n", rate[OWN][ROUNDS * 2 / 3] / best);
     fflush(stdout);
     for (int64_t i = 0; i < threads; i++)
@@ -227,8 +289,8 @@ int main(int argc, char **argv)
         return 1;
     }
     openblas_set_num_threads(1);
-    printf("GFLOP/s, %u threads%37s%9s%9s%9s%8s\n", threads, "registers", "ours", "OpenBLAS",
-           "oneDNN", "ratio");
+    printf("GFLOP/s, %u threads%37s%9s%9s%9s%9s%8s\n", threads, "registers", "ours", "split",
+           "OpenBLAS", "oneDNN", "ratio");
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         if (argc < 3 || strstr(shapes[i].name, argv[2])) {
             measure(&b, &shapes[i], pool, &log_sum);

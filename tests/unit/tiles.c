@@ -4,7 +4,7 @@
 #include "common/kernels/cpu/product/tiles.h"
 #include "common/base/rng.h"
 #include "common/base/size.h"
-#include "common/kernels/cpu/product/product_bf16.h"
+#include "common/kernels/cpu/product/product_tiles.h"
 #include "common/tensor/dtype.h"
 #include "tests/unit/graph_test.h"
 #include "tests/unit/skip.h"
@@ -105,16 +105,16 @@ static float *computed(const factors *f, uint32_t threads)
     wf_arena *arena = wf_arena_new(0);
     wf_prep prep = {.arena = arena, .threads = threads, .compute = WF_COMPUTE_BF16};
     wf_run run = {0};
-    wf_product_bf16 *v;
+    wf_product_tiles *v;
     float *c = fresh(f->p.m * f->p.n);
     wf_err err;
 
     memcpy(c, f->c, (size_t)(f->p.m * f->p.n) * sizeof *c);
     assert_ok(wf_pool_new(threads, &run.pool, &err), err);
-    assert_ok(wf_product_bf16_prepare(&prep, &f->p, f->bias, f->relu, &v, &err), err);
+    assert_ok(wf_product_tiles_prepare(&prep, &f->p, f->bias, f->relu, false, &v, &err), err);
     run.workspace = aligned_alloc(64, wf_align_up(prep.workspace_bytes, 64));
     assert_non_null(run.workspace);
-    wf_product_bf16_go(v, &run, f->a, f->b, f->row, c);
+    assert_true(wf_product_tiles_go(v, &run, f->a, f->b, f->row, c));
     free(run.workspace);
     wf_pool_free(&run.pool);
     wf_arena_free(&arena);

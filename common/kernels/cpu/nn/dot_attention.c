@@ -13,7 +13,7 @@
 #include "common/kernels/cpu/narrow.h"
 #include "common/kernels/cpu/product/blas.h"
 #include "common/kernels/cpu/product/gemm_avx512.h"
-#include "common/kernels/cpu/product/product_bf16.h"
+#include "common/kernels/cpu/product/product_tiles.h"
 #include "common/kernels/cpu/product/tiles.h"
 #include "common/kernels/cpu/vmath.h"
 #include "common/kernels/shape/attention.h"
@@ -182,7 +182,7 @@ static void multiply(const share *l, stage which, const block *b, wf_factors x, 
     s.b_is_bf16 = y.is_bf16;
     s.c = c;
     if (p->bf16)
-        wf_product_bf16_strided(&s, l->product_scratch);
+        wf_product_tiles_strided(&s, l->product_scratch);
     else
         wf_product_strided(&s);
 }
@@ -410,7 +410,7 @@ static size_t most_room(const plan *p, bool is_grad)
         wf_strided_product s = shape_of(p, which, WF_MIN(p->a.t, (int64_t)ROWS), p->a.s);
         wf_gemm g = gemm_of(&s);
 
-        most = WF_MAX(most, p->bf16 ? wf_product_bf16_room(s.m, s.n, s.k) : wf_gemm_room(&g));
+        most = WF_MAX(most, p->bf16 ? wf_product_tiles_room(s.m, s.n, s.k) : wf_gemm_room(&g));
     }
     return wf_align_up(most, 128);
 }

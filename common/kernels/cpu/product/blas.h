@@ -36,7 +36,7 @@ typedef struct wf_strided_product {
     void *c;
     int64_t lda, ldb, ldc;
     double beta;
-    bool a_is_bf16, b_is_bf16; /* for wf_product_bf16_strided */
+    bool a_is_bf16, b_is_bf16; /* for wf_product_tiles_strided */
 } wf_strided_product;
 
 void wf_product_strided(const wf_strided_product *p);

@@ -4,7 +4,7 @@
 #include "common/base/size.h"
 #include "common/kernels/cpu/cpu.h"
 #include "common/kernels/cpu/product/gemm_avx512.h"
-#include "common/kernels/cpu/product/product_bf16.h"
+#include "common/kernels/cpu/product/product_tiles.h"
 #include "common/kernels/cpu/product/tiles.h"
 #include "common/kernels/cpu/product/vectors.h"
 #include "common/kernels/cpu/reduce/reduce.h"
@@ -18,12 +18,13 @@
 enum { TILE = 16, ALIGN = 64 };
 /* OpenBLAS is the better one where a product is next to one of vectors. */
 enum { VECTORS = 4, FEW_STEPS = 16 };
+enum { SPLIT_STEPS = 256, SPLIT_USES = 100 };
 
 /* In bfloat16; else by our own kernels, if there are cells or a vector; else through OpenBLAS. */
 struct wf_product_way {
     wf_product p;
     bool bias, relu, vectors;
-    wf_product_bf16 *rounding; /* or NULL */
+    wf_product_tiles *rounding, *splitting; /* or NULL */
     /* C in across x down cells, with workspace for each; 0: none */
     wf_gemm gemm;
     int64_t down, across;
@@ -41,6 +42,14 @@ static bool wants_rounding(const wf_prep *prep, const wf_product *p)
 {
     return prep->compute == WF_COMPUTE_BF16 && is_plain(p) && (p->beta == 0 || !p->c_is_bf16) &&
            p->m * p->n * p->k >= BF16_LEAST && wf_tiles_there();
+}
+
+/* Whether splitting the factors takes less time than six products of bfloat16 save: by bench/gemm.c
+ * the sums have to be long, and a value that is split has to be used often. */
+static bool wants_splitting(const wf_product *p)
+{
+    return is_plain(p) && p->beta == 0 && !p->a_is_bf16 && !p->b_is_bf16 && !p->c_is_bf16 &&
+           p->k >= SPLIT_STEPS && p->m * p->n >= SPLIT_USES * (p->m + p->n) && wf_tiles_by_amx();
 }
 
 static bool wants_own(const wf_product *p)
@@ -119,12 +128,15 @@ wf_status wf_product_prepare(wf_prep *prep, const wf_product *p, uint32_t then,
     *w = (wf_product_way){.p = *p, .bias = then & WF_PRODUCT_BIAS, .relu = then & WF_PRODUCT_RELU};
     *out = w;
     if (wants_rounding(prep, p))
-        return wf_product_bf16_prepare(prep, p, w->bias, w->relu, &w->rounding, err);
+        return wf_product_tiles_prepare(prep, p, w->bias, w->relu, false, &w->rounding, err);
     prep->widens = prep->widens || p->a_is_bf16 || p->b_is_bf16 || p->c_is_bf16;
     w->vectors = wf_vectors_fit(p);
     if (w->vectors || !wants_own(p))
         return WF_OK;
-    w->sums = then & WF_PRODUCT_SUMS_B && !p->trans_b && p->k < WF_REDUCE_LEAST_CUT;
+    if (wants_splitting(p))
+        WF_TRY(wf_product_tiles_prepare(prep, p, w->bias, w->relu, true, &w->splitting, err));
+    w->sums =
+        !w->splitting && then & WF_PRODUCT_SUMS_B && !p->trans_b && p->k < WF_REDUCE_LEAST_CUT;
     prepare_own(prep, w);
     return WF_OK;
 }
@@ -192,9 +204,11 @@ void wf_product_go(const wf_product_way *w, const wf_run *run, const void *a, co
     wf_product p = w->p;
 
     if (w->rounding) {
-        wf_product_bf16_go(w->rounding, run, a, b, bias, c);
+        (void)wf_product_tiles_go(w->rounding, run, a, b, bias, c);
         return;
     }
+    if (w->splitting && wf_product_tiles_go(w->splitting, run, a, b, bias, c))
+        return;
     if (w->down) {
         job j = {w, a, b, bias, c, NULL, run->workspace};
 

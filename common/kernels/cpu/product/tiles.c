@@ -4,15 +4,12 @@
 #include "common/base/cc.h"
 #include "common/base/status.h"
 #include "common/kernels/cpu/device.h"
+#include "common/kernels/cpu/product/tile_vectors.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <pthread.h>
 #include <string.h>
-
-#define VECTORS __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,bmi2")))
-#define MATRICES                                                                                   \
-    __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
 
 static bool uses_matrices; /* read for each block: no call */
 
@@ -29,13 +26,15 @@ bool wf_tiles_there(void)
     return wf_cpu_has()->bf16;
 }
 
+bool wf_tiles_by_amx(void)
+{
+    return wf_tiles_there() && uses_matrices;
+}
+
 void wf_tiles_without_amx(bool without)
 {
     uses_matrices = wf_tiles_there() && wf_cpu_has()->tiles && !without;
 }
-
-/* The intrinsics do not tell the compiler what memory they read and write. */
-#define SEEN(p) __asm__ volatile("" ::"r"(p) : "memory")
 
 /* All eight tiles are 16 rows of 64 bytes: edges are zeros in memory. */
 MATRICES static void set_up(void)
@@ -192,37 +191,6 @@ void wf_tiles_multiply(const wf_tiles *t)
         (t->columns == 2 ? rows_2 : rows_1)(t, from);
 }
 
-/* Turns 16 x 16 pairs: of 2, 4, 8 and 16 columns. */
-VECTORS static WF_INLINE void turn(__m512i r[WF_TILE])
-{
-    __m512i s[WF_TILE];
-
-    for (int i = 0; i < WF_TILE; i += 2) {
-        s[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
-        s[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
-    }
-    for (int i = 0; i < WF_TILE; i += 4) {
-        r[i] = _mm512_unpacklo_epi64(s[i], s[i + 2]);
-        r[i + 1] = _mm512_unpackhi_epi64(s[i], s[i + 2]);
-        r[i + 2] = _mm512_unpacklo_epi64(s[i + 1], s[i + 3]);
-        r[i + 3] = _mm512_unpackhi_epi64(s[i + 1], s[i + 3]);
-    }
-    for (int i = 0; i < WF_TILE; i += 8)
-        for (int k = 0; k < 4; k++) {
-            s[i + k] = _mm512_shuffle_i32x4(r[i + k], r[i + k + 4], 0x88);
-            s[i + k + 4] = _mm512_shuffle_i32x4(r[i + k], r[i + k + 4], 0xdd);
-        }
-    for (int k = 0; k < 8; k++) {
-        r[k] = _mm512_shuffle_i32x4(s[k], s[k + 8], 0x88);
-        r[k + 8] = _mm512_shuffle_i32x4(s[k], s[k + 8], 0xdd);
-    }
-}
-
-static WF_INLINE __mmask16 first(int64_t n)
-{
-    return (__mmask16)(n >= WF_TILE ? 0xffff : n <= 0 ? 0 : (1u << n) - 1);
-}
-
 /* The values of x whose bits are set, `step` floats apart; 0 for the others. */
 VECTORS static WF_INLINE __m512 load(__mmask16 there, const float *x, int64_t step)
 {
@@ -247,16 +215,6 @@ VECTORS static WF_INLINE __m256i load_bf16(__mmask16 there, const uint16_t *x, i
         if (there >> i & 1)
             some[i] = x[i * step];
     return _mm256_loadu_si256((const void *)some);
-}
-
-/* Of two vectors that lie behind each other, values 0, 16, 1, 17 and so on. */
-VECTORS static WF_INLINE __m512i in_turn(__m512i both)
-{
-    static const uint16_t order[32] WF_ALIGNED(64) = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
-                                                      21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
-                                                      11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-
-    return _mm512_permutexvar_epi16(_mm512_load_si512(order), both);
 }
 
 /* Rounded values of two rows behind each other: at x, and `far` values from there. */
@@ -293,12 +251,6 @@ VECTORS static WF_INLINE void load_across(wf_strided s, int64_t step, int64_t ou
     for (int i = 0; i < WF_TILE; i++)
         r[i] = in_turn(load_two(wf_factors_at(s.x, 2 * i * s.row), s.row, step, 2 * i < k ? all : 0,
                                 2 * i + 1 < k ? all : 0));
-}
-
-VECTORS static WF_INLINE void store_tile(const __m512i r[WF_TILE], char *to)
-{
-    for (int i = 0; i < WF_TILE; i++)
-        _mm512_storeu_si512(to + i * 64, r[i]);
 }
 
 /* step: of s, known to the compiler where it is 1. */
@@ -540,6 +492,11 @@ VECTORS void wf_tiles_move_bf16(const float *sums, int64_t rows, int64_t columns
 #else
 
 bool wf_tiles_there(void)
+{
+    return false;
+}
+
+bool wf_tiles_by_amx(void)
 {
     return false;
 }

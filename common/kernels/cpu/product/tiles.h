@@ -23,6 +23,8 @@ enum { WF_TILE = 16, WF_TILE_K = 32, WF_TILE_BYTES = 1024, WF_TILE_BLOCK = 2 * W
 
 /* Whether this processor has either instruction. */
 bool wf_tiles_there(void);
+/* Whether AMX is what is used. */
+bool wf_tiles_by_amx(void);
 /* Which of them is used: VDPBF16PS also where there is AMX; for tests, from one thread at a time.
  */
 void wf_tiles_without_amx(bool without);

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/kernels/cpu/product/product_bf16.c */
-#include "common/kernels/cpu/product/product_bf16.h"
+/* common/kernels/cpu/product/product_tiles.c */
+#include "common/kernels/cpu/product/product_tiles.h"
 #include "common/base/size.h"
+#include "common/kernels/cpu/cpu.h"
+#include "common/kernels/cpu/product/split.h"
 #include "common/kernels/cpu/product/tiles.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 /* Multiply-adds that are worth a thread of their own: about 5 us. */
 #define THREAD_WORK 2e6
+/* What one of float32 is worth: products of so many pieces. */
+#define SPLIT_WORK 6
 /* Bytes of the shared factor up to which all of it is packed at once: it stays in a second cache,
  * and a block of the result is finished before the next begins. */
 #define WHOLE_BYTES ((int64_t)3 << 19)
@@ -27,9 +32,10 @@ typedef struct side {
     int64_t outer, row; /* rows or columns; floats from row to row as stored */
 } side;
 
-struct wf_product_bf16 {
+struct wf_product_tiles {
     wf_product p;
     bool bias, relu, past; /* past: the result is larger than the caches */
+    int pieces;            /* of each factor */
     side own, shared;      /* each part packs its own blocks of the one, all share the other */
     int64_t blocks;        /* of own */
     int64_t parts, cuts, along, whole; /* along: values along k of a cut; whole: all cuts at once */
@@ -39,12 +45,13 @@ struct wf_product_bf16 {
 };
 
 typedef struct job {
-    const wf_product_bf16 *v;
+    const wf_product_tiles *v;
     wf_factors a, b;
     const float *bias;
     void *c;
     char *workspace;
-    int64_t cut, end; /* cuts of k [cut, end) */
+    int64_t cut, end;    /* cuts of k [cut, end) */
+    atomic_bool *beyond; /* a value has no pieces */
 } job;
 
 static int64_t panels(int64_t outer)
@@ -58,14 +65,14 @@ static int64_t blocks(int64_t outer)
 }
 
 /* Values of cut i, and bytes of a panel of them. */
-static int64_t along(const wf_product_bf16 *v, int64_t i)
+static int64_t along(const wf_product_tiles *v, int64_t i)
 {
     return WF_MIN(v->along, v->p.k - i * v->along);
 }
 
-static int64_t panel_bytes(const wf_product_bf16 *v)
+static int64_t panel_bytes(const wf_product_tiles *v)
 {
-    return v->along / WF_TILE_K * WF_TILE_BYTES;
+    return v->along / WF_TILE_K * WF_TILE_BYTES * v->pieces;
 }
 
 static side side_of(const wf_product *p, bool is_b)
@@ -75,15 +82,15 @@ static side side_of(const wf_product *p, bool is_b)
     return (side){false, p->trans_a ? WF_ACROSS_K : WF_ALONG_K, p->m, p->trans_a ? p->m : p->k};
 }
 
-wf_status wf_product_bf16_prepare(wf_prep *prep, const wf_product *p, bool bias, bool relu,
-                                  wf_product_bf16 **out, wf_err *err)
+wf_status wf_product_tiles_prepare(wf_prep *prep, const wf_product *p, bool bias, bool relu,
+                                   bool split, wf_product_tiles **out, wf_err *err)
 {
-    wf_product_bf16 *v = wf_arena_alloc(prep->arena, sizeof *v);
+    wf_product_tiles *v = wf_arena_alloc(prep->arena, sizeof *v);
     int64_t shared;
 
     if (!v)
         return wf_fail_nomem(err, sizeof *v);
-    *v = (wf_product_bf16){.p = *p, .bias = bias, .relu = relu};
+    *v = (wf_product_tiles){.p = *p, .bias = bias, .relu = relu, .pieces = split ? WF_PIECES : 1};
     v->past = (size_t)p->m * (size_t)p->n * (p->c_is_bf16 ? 2 : 4) >= PAST_BYTES;
     v->own = side_of(p, p->n > p->m);
     v->shared = side_of(p, p->n <= p->m);
@@ -93,7 +100,8 @@ wf_status wf_product_bf16_prepare(wf_prep *prep, const wf_product *p, bool bias,
     shared = panels(v->shared.outer) * panel_bytes(v);
     v->whole = shared * v->cuts <= WHOLE_BYTES;
     v->parts = WF_MIN((int64_t)prep->threads, v->blocks);
-    if ((double)p->m * (double)p->n * (double)p->k < THREAD_WORK * (double)v->parts)
+    if ((double)p->m * (double)p->n * (double)p->k * (split ? SPLIT_WORK : 1) <
+        THREAD_WORK * (double)v->parts)
         v->parts = 1;
     v->own_at = (size_t)(v->whole ? shared * v->cuts : shared);
     v->own_bytes = (size_t)(WF_MIN(2 * (int64_t)AT_A_TIME, panels(v->own.outer)) * panel_bytes(v));
@@ -116,11 +124,17 @@ wf_status wf_product_bf16_prepare(wf_prep *prep, const wf_product *p, bool bias,
 /* Panels [begin, end) of a side, of one cut of k. */
 static void pack(const job *j, const side *s, int64_t cut, int64_t begin, int64_t end, char *to)
 {
-    const wf_product_bf16 *v = j->v;
+    const wf_product_tiles *v = j->v;
     wf_factors x = s->is_b ? j->b : j->a;
     int64_t outer = begin * WF_TILE, k = cut * v->along;
 
     x = wf_factors_at(x, s->along == WF_ALONG_K ? outer * s->row + k : k * s->row + outer);
+    if (v->pieces > 1) {
+        if (!wf_split_pack(x.x, s->row, s->along, s->is_b, WF_MIN(end * WF_TILE, s->outer) - outer,
+                           along(v, cut), to, panel_bytes(v)))
+            atomic_store_explicit(j->beyond, true, memory_order_relaxed);
+        return;
+    }
     wf_tiles_pack((wf_strided){x, s->row, 1}, s->along, s->is_b,
                   WF_MIN(end * WF_TILE, s->outer) - outer, along(v, cut), to, panel_bytes(v));
 }
@@ -158,6 +172,37 @@ static void begin_sums(wf_tiles *t, int64_t rows, int64_t columns, float *sums)
     t->start_row = WF_TILE_BLOCK;
 }
 
+/* Adds what the sums of a block start with. */
+WF_MULTIVERSION static void add_start(const float *start, int64_t start_row, int64_t rows,
+                                      int64_t columns, float *sums)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            sums[i * WF_TILE_BLOCK + j] += start[i * start_row + j];
+}
+
+/* The sums of products of pieces, and then what the block starts with. */
+static void multiply_pieces(const wf_tiles *t, int64_t rows, int64_t columns)
+{
+    float here[WF_TILE_BLOCK * WF_TILE_BLOCK] WF_ALIGNED(64);
+    bool on = t->start == t->c;
+    wf_split s = {.a = t->a,
+                  .b = t->b,
+                  .a_next = t->a_next,
+                  .b_next = t->b_next,
+                  .steps = t->steps,
+                  .rows = t->rows,
+                  .columns = t->columns,
+                  .c = on ? here : t->c,
+                  .c_row = WF_TILE_BLOCK};
+
+    wf_split_multiply(&s);
+    if (on)
+        add_start(here, WF_TILE_BLOCK, rows, columns, t->c);
+    else if (t->start)
+        add_start(t->start, t->start_row, rows, columns, t->c);
+}
+
 /* The block of the result at (row, column), of one cut of k. `wait`: memory of its own between the
  * cuts; NULL: between them its sums lie in the result. */
 static void multiply(const job *j, int64_t row, int64_t column, int64_t cut, const char *a,
@@ -191,12 +236,15 @@ static void multiply(const job *j, int64_t row, int64_t column, int64_t cut, con
     } else if (cut > 0 || p->beta == 1) {
         t.start = c;
         t.start_row = p->n;
-        begin_sums(&t, rows, columns, sums);
     } else if (j->v->bias) {
         t.start = j->bias + column;
-        begin_sums(&t, rows, columns, sums);
     }
-    wf_tiles_multiply(&t);
+    if (j->v->pieces > 1)
+        multiply_pieces(&t, rows, columns);
+    else {
+        begin_sums(&t, rows, columns, sums);
+        wf_tiles_multiply(&t);
+    }
     if (last && p->c_is_bf16)
         wf_tiles_move_bf16(sums, rows, columns, j->v->relu, j->v->past, (uint16_t *)j->c + at,
                            p->n);
@@ -209,7 +257,7 @@ static void multiply(const job *j, int64_t row, int64_t column, int64_t cut, con
 static void multiply_blocks(const job *j, int64_t begin, int64_t end, int64_t cut, const char *own,
                             float *sums, int64_t first)
 {
-    const wf_product_bf16 *v = j->v;
+    const wf_product_tiles *v = j->v;
     const char *shared = shared_at(j, cut);
     int64_t two = 2 * panel_bytes(v);
 
@@ -228,7 +276,7 @@ static void multiply_blocks(const job *j, int64_t begin, int64_t end, int64_t cu
 static void parts(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
-    const wf_product_bf16 *v = j->v;
+    const wf_product_tiles *v = j->v;
 
     wf_tiles_begin();
     for (int64_t p = begin; p < end; p++) {
@@ -248,15 +296,17 @@ static void parts(void *arg, int64_t begin, int64_t end)
     wf_tiles_end();
 }
 
-void wf_product_bf16_go(const wf_product_bf16 *v, const wf_run *run, const void *a, const void *b,
-                        const float *bias, void *c)
+bool wf_product_tiles_go(const wf_product_tiles *v, const wf_run *run, const void *a, const void *b,
+                         const float *bias, void *c)
 {
+    atomic_bool beyond = false;
     job j = {.v = v,
              .a = {a, v->p.a_is_bf16},
              .b = {b, v->p.b_is_bf16},
              .bias = bias,
              .c = c,
-             .workspace = run->workspace};
+             .workspace = run->workspace,
+             .beyond = &beyond};
     int64_t step = v->whole ? v->cuts : 1;
 
     for (; j.cut < v->cuts; j.cut += step) {
@@ -265,6 +315,7 @@ void wf_product_bf16_go(const wf_product_bf16 *v, const wf_run *run, const void 
                     WF_MAX(panels(v->shared.outer) / v->parts, (int64_t)1), pack_shared, &j);
         wf_pool_for(run->pool, v->parts, 1, parts, &j);
     }
+    return !beyond;
 }
 
 static int64_t strided_panel(int64_t k)
@@ -272,12 +323,12 @@ static int64_t strided_panel(int64_t k)
     return (k + WF_TILE_K - 1) / WF_TILE_K * WF_TILE_BYTES;
 }
 
-size_t wf_product_bf16_room(int64_t m, int64_t n, int64_t k)
+size_t wf_product_tiles_room(int64_t m, int64_t n, int64_t k)
 {
     return (size_t)((panels(m) + panels(n)) * strided_panel(k));
 }
 
-void wf_product_bf16_strided(const wf_strided_product *p, void *room)
+void wf_product_tiles_strided(const wf_strided_product *p, void *room)
 {
     float sums[WF_TILE_BLOCK * WF_TILE_BLOCK] WF_ALIGNED(64);
     int64_t panel = strided_panel(p->k);
