@@ -215,7 +215,8 @@ static wf_status fit(fitting *f, wf_err *err)
     rc = wf_fit_open(&(wf_fit_conf){.state_dir = folder,
                                     .checkpoint_dir = checkpoints,
                                     .threads = wf_lib_threads(o->threads),
-                                    .device = o->device},
+                                    .device = o->device,
+                                    .memory = f->job->conf->memory},
                      &f->fit, err);
     if (rc == WF_OK)
         rc = train(f, err);

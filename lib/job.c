@@ -30,6 +30,7 @@ static wf_status parse(const char *text, size_t size, const char *path, weft_job
     }
     memcpy(copy, text, size);
     copy[size] = 0;
+    j->conf->memory = &j->memory;
     j->text = copy;
     j->size = size;
     *out = j;
@@ -74,6 +75,7 @@ void weft_job_free(weft_job **j)
     if (!j || !*j)
         return;
     wf_job_free(&(*j)->conf);
+    wf_memory_close(&(*j)->memory);
     free((*j)->text);
     free(*j);
     *j = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lib/job_files.c - a job's model on files that its job file does not name. */
+/* lib/job_files.c - a job's model on files, and on memory, that its job file does not name. */
 #include "common/base/nearest.h"
 #include "common/data/data.h"
 #include "common/data/formats.h"
@@ -101,7 +101,11 @@ static wf_status records(const weft_job *j, const weft_list *weights, const char
 {
     wf_map_step steps[WF_DATA_MAX_STEPS + 1];
     wf_field_spec spec = {.name = field, .path = path, .want = dtype, .steps = steps};
-    wf_dataset_spec set = {.format = "npy", .fields = &spec, .n_fields = 1}, trained;
+    wf_dataset_spec set = {.format = "npy",
+                           .fields = &spec,
+                           .n_fields = 1,
+                           .memory = j->conf->memory},
+                    trained;
     wf_field_spec trained_field;
     wf_format_kind kind = WF_FORMAT_MADE;
     wf_dataset *d = NULL;
@@ -141,6 +145,23 @@ weft_code weft_job_records(const weft_job *j, const weft_list *weights, const ch
     if (rc == WF_OK)
         rc = wf_lib_give(&t, out, &err);
     wf_tensor_free(&t);
+    return wf_lib_end(rc, &err, error);
+}
+
+/* ---- memory ---- */
+
+weft_code weft_job_feed(weft_job *j, const char *name, const weft_tensor *t, weft_error *error)
+{
+    wf_tensor *taken = NULL;
+    wf_err err = {0};
+    wf_status rc;
+
+    WF_LIB_NEED(j);
+    WF_LIB_NEED(name);
+    rc = wf_lib_take(t, name, &taken, &err);
+    if (rc == WF_OK)
+        rc = wf_memory_put(&j->memory, name, &taken, &err);
+    wf_tensor_free(&taken);
     return wf_lib_end(rc, &err, error);
 }
 

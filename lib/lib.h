@@ -7,6 +7,7 @@
 #include "common/base/status.h"
 #include "common/conf/conf.h"
 #include "common/data/learnt.h"
+#include "common/data/memory.h"
 #include "common/kernels/pool.h"
 #include "common/session/predict.h"
 #include "common/tensor/named.h"
@@ -51,6 +52,7 @@ struct weft_job {
     char *text; /* as it was read */
     size_t size;
     uint32_t run; /* whose checkpoints are meant; 0: the newest */
+    wf_memory memory;
 };
 
 struct weft_model {

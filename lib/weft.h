@@ -325,6 +325,16 @@ WEFT_API weft_code weft_job_records(const weft_job *j, const weft_list *weights,
                                     const char *path, weft_dtype dtype, weft_tensor **out,
                                     weft_error *error);
 
+/* Lends the job data of the program, for data of the format "memory": `train` and `eval` name
+ * tensors as they name files with other formats, {x: images}, and this gives the tensor of such a
+ * name, [records, ...]. It is read where it is, so the memory must stay as it is until the job is
+ * freed or the name is fed again; a tensor with strides that are not dense is copied now. Bools
+ * must be bytes of 0 and 1. Not while the job is trained or evaluated in another thread. Errors:
+ * WEFT_INVALID for a name with other characters than letters, digits, "_", "." and "-", or a tensor
+ * that is no data; WEFT_SHAPE; WEFT_FULL beyond 64 names; WEFT_NOMEM. */
+WEFT_API weft_code weft_job_feed(weft_job *j, const char *name, const weft_tensor *t,
+                                 weft_error *error);
+
 /* From now on weft_job_evaluate reads field names[i] from paths[i], and others as data.eval has
  * them; in a format whose files hold all fields (text) names[i] is NULL. A job without eval data
  * needs a file for each field. Errors: WEFT_USAGE, WEFT_NOMEM. */

@@ -92,6 +92,7 @@ static wf_status open_worker(wf_fit *f, const wf_fit_conf *how, wf_err *err)
                                              .pool = f->pool,
                                              .jobs_dir = f->jobs,
                                              .loss_log = how->loss_log,
+                                             .memory = how->memory,
                                              .flush = nothing},
                           &f->trainer, err));
     return wf_worker_new(&(wf_worker_conf){.incarnation = conf.incarnation,

@@ -19,9 +19,10 @@ typedef struct wf_fit wf_fit;
 typedef struct wf_fit_conf {
     const char *state_dir; /* absolute; the journal is in its folder "local", runs are in "jobs" */
     const char *checkpoint_dir;
-    uint32_t threads;     /* of the executor */
-    const char *device;   /* of its plans: "cuda:0"; NULL: the cpu */
-    const char *loss_log; /* as in wf_trainer_conf */
+    uint32_t threads;               /* of the executor */
+    const char *device;             /* of its plans: "cuda:0"; NULL: the cpu */
+    const char *loss_log;           /* as in wf_trainer_conf */
+    const struct wf_memory *memory; /* likewise: borrowed until wf_fit_close */
 } wf_fit_conf;
 
 /* Starts it; `conf` is read during the call only. Close *out after an error as well. Errors:

@@ -86,6 +86,7 @@ static wf_status open_side(wf_side *s, const wf_side_spec *spec, wf_arena *a, wf
     wf_job_data data;
 
     WF_TRY(wf_job_data_get(spec->data, spec->start->seed, a, &data, err));
+    data.spec.memory = data.trained.memory = spec->memory;
     if (spec->round)
         WF_TRY(wf_job_data_take_round(&data, spec->round, a, err));
     if (spec->learnt)

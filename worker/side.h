@@ -33,6 +33,7 @@ typedef struct wf_side_spec {
     const Weft__Output *const *meanings; /* [n_fetches]: the first outputs of the graph */
     size_t n_fetches;
     const Weft__JobData *data;
+    const struct wf_memory *memory; /* of data of that format; NULL: there is none */
     const float *loss_scale; /* what the input start->loss_scale is bound to; NULL: there is none */
     const wf_learnt_list *learnt; /* what the data's steps go by; NULL: as they say */
     const Weft__Round *round;     /* of data that grows: its files; read while opening only */

@@ -25,7 +25,8 @@ typedef struct wf_trainer_conf {
         *jobs_dir;    /* borrowed: a step that made NaN is kept in JOBS_DIR/RUN; NULL: nowhere */
     const char *host; /* borrowed: where that is, for messages; NULL: where everybody is */
     const char *loss_log; /* a file for each step's loss, bit for bit, or NULL: for tests */
-    int64_t long_ns;      /* steps that take so long may be computed two at a time */
+    const struct wf_memory *memory; /* borrowed: data of that format; NULL: there is none */
+    int64_t long_ns;                /* steps that take so long may be computed two at a time */
     wf_status (*dial)(void *arg, wf_task task, const char *address, wf_transport **out,
                       wf_err *err);
     void *dial_arg;

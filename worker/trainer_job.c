@@ -64,6 +64,7 @@ static wf_status open_eval(wf_trainer *t, wf_err *err)
                         .meanings = (const Weft__Output *const *)t->start->eval_outputs,
                         .n_fetches = t->start->n_eval_outputs,
                         .data = t->start->eval_data,
+                        .memory = t->conf.memory,
                         .learnt = &t->learnt},
         err);
 }
@@ -175,6 +176,7 @@ static wf_status open_train(wf_trainer *t, const Weft__Round *round, size_t apar
                                      .meanings = (const Weft__Output *const *)start->train_outputs,
                                      .n_fetches = start->n_train_outputs,
                                      .data = start->train_data,
+                                     .memory = t->conf.memory,
                                      .loss_scale = start->loss_scale[0] ? &t->scale.scale : NULL,
                                      .round = round},
                      err));

@@ -304,13 +304,14 @@ typedef struct wf_job_conf {
     uint64_t sequence_stride; /* from one window to the next; sequence_length */
     const wf_conf_field *map;
     size_t n_map;
-    uint64_t synthetic_records; /* of `synthetic`: records; 0 otherwise */
-    bool shuffle;               /* true */
-    uint64_t split_records;     /* 0: chosen by the master */
-    bool grows;                 /* `train` are patterns of files that appear as it trains: */
-    double poll_seconds;        /* between two looks at them */
-    double settle_seconds;      /* for which a file is as it is before it is taken */
-    double idle_stop_seconds;   /* without a new one, after which the job is done; 0: never */
+    const struct wf_memory *memory; /* of `memory`: the tensors, borrowed; NULL as it is read */
+    uint64_t synthetic_records;     /* of `synthetic`: records; 0 otherwise */
+    bool shuffle;                   /* true */
+    uint64_t split_records;         /* 0: chosen by the master */
+    bool grows;                     /* `train` are patterns of files that appear as it trains: */
+    double poll_seconds;            /* between two looks at them */
+    double settle_seconds;          /* for which a file is as it is before it is taken */
+    double idle_stop_seconds;       /* without a new one, after which the job is done; 0: never */
     int data_line;
 
     uint64_t batch;  /* per worker */

@@ -33,7 +33,8 @@ wf_dtype wf_element_dtype(wf_element e)
 
 void wf_array_close(wf_array *a)
 {
-    free(a->data);
+    if (!a->lent)
+        free(a->data);
     *a = (wf_array){0};
 }
 
@@ -116,6 +117,7 @@ wf_status wf_array_make(wf_array *a, const char *path, size_t limit_bytes, wf_er
     if (limit_bytes && a->bytes > limit_bytes)
         return wf_fail(err, WF_NOMEM, NULL, "%s takes %zu bytes, %zu are allowed", path, a->bytes,
                        limit_bytes);
+    a->lent = false;
     a->data =
         a->bytes > SIZE_MAX - WF_SOURCE_ROOM ? NULL : wf_pages_alloc(a->bytes + WF_SOURCE_ROOM);
     return a->data ? WF_OK : wf_fail_nomem(err, a->bytes);

@@ -85,9 +85,17 @@ static wf_status fill_field(wf_dataset *d, wf_field *f, const wf_format *format,
 
     if (!format->make) {
         WF_TRY(plan_bag(set, spec, &cut, &bag, err));
-        WF_TRY(wf_parts_read(format, spec, trained_path(set, spec->name), bag.most ? &bag : NULL,
-                             limit_bytes, d->arena, &f->parts, &f->array, err));
+        WF_TRY(wf_parts_read(format, set, spec, trained_path(set, spec->name),
+                             bag.most ? &bag : NULL, limit_bytes, d->arena, &f->parts, &f->array,
+                             err));
         d->cut += atomic_load(&cut);
+        if (format->lend) { /* its path has the job's folder in front, which says nothing */
+            const char *slash = strrchr(spec->path, '/');
+
+            f->info.path = wf_arena_printf(d->arena, "memory:%s", slash ? slash + 1 : spec->path);
+            if (!f->info.path)
+                return wf_fail_nomem(err, strlen(spec->path));
+        }
         if (f->parts.n > 1) {
             f->info.path = wf_arena_printf(d->arena, "%s and %zu more", f->parts.files[0].path,
                                            f->parts.n - 1);
@@ -236,6 +244,12 @@ static wf_status keep_records(wf_field *f, uint64_t first, uint64_t n, wf_err *e
     if (first == 0 || !f->array.data) {
         f->array.dims[0] = part.dims[0];
         f->array.bytes = f->array.data ? (size_t)n * record : 0;
+        return WF_OK;
+    }
+    if (f->array.lent) {
+        f->array.data = (uint8_t *)f->array.data + (size_t)first * record;
+        f->array.bytes = (size_t)n * record;
+        f->array.dims[0] = part.dims[0];
         return WF_OK;
     }
     WF_TRY(wf_array_make(&part, f->info.path, 0, err));

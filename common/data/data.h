@@ -19,12 +19,13 @@
  * Formats: idx (MNIST's), npy (numpy's, one array), npz (numpy's, several), tfrecord
  * (TensorFlow's), csv, libsvm and text (lines, or windows of running text); each also through gzip
  * or zstd when a file's name ends with ".gz" or ".zst"; synthetic (noise of a given shape, for
- * measuring). One file each, one row in the table of format.h.
+ * measuring); memory (tensors of the program itself, which are read where they are). One file each,
+ * one row in the table of format.h.
  *
  * Other headers of this room: formats.h (their names), learnt.h (what steps take from the training
- * data), listing.h (the files of data that grows), order.h (the order of records), reader.h
- * (batches, ahead of time), survey.h (what the columns of a text hold), digits.h (a data set that
- * is drawn).
+ * data), listing.h (the files of data that grows), memory.h (the tensors of the format memory),
+ * order.h (the order of records), reader.h (batches, ahead of time), survey.h (what the columns of
+ * a text hold), digits.h (a data set that is drawn).
  */
 #ifndef WF_DATA_DATA_H
 #define WF_DATA_DATA_H
@@ -140,7 +141,7 @@ typedef struct wf_column_spec {
 
 typedef struct wf_dataset_spec {
     const char *format; /* "idx", "npy", "npz", "csv", "libsvm", "images", "text", "tfrecord",
-                         * "synthetic" */
+                         * "synthetic", "memory" */
     const wf_field_spec *fields;
     size_t n_fields;
     size_t limit_bytes; /* of all fields in memory; 0: none but the machine's */
@@ -177,6 +178,9 @@ typedef struct wf_dataset_spec {
     uint64_t sequence_length, sequence_stride;
 
     uint64_t records; /* of synthetic only */
+
+    /* Of memory only, and borrowed for the life of the data set: the tensors (memory.h). */
+    const struct wf_memory *memory;
 } wf_dataset_spec;
 
 typedef struct wf_field_info {

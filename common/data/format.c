@@ -68,7 +68,7 @@ wf_status wf_format_find_files(const char *format, const char *path, wf_err *err
     size_t n = 0;
     wf_status rc = a ? wf_format_find(format, &f, err) : wf_fail_nomem(err, 1);
 
-    if (rc == WF_OK)
+    if (rc == WF_OK && !f->lend)
         rc = wf_paths_expand(&path, 1, wf_format_has_members(f), a, &files, &n, err);
     for (size_t i = 0; rc == WF_OK && i < n; i++) {
         char file[PATH_MAX], shown[PATH_MAX];

@@ -27,6 +27,7 @@ typedef struct wf_array {
     int64_t dims[WF_MAX_RANK];
     void *data; /* aligned to 64; owned; NULL when only its head was wanted */
     size_t bytes;
+    bool lent; /* the data is not owned, and aligned to its dtype alone */
 } wf_array;
 
 void wf_array_close(wf_array *a);
@@ -81,6 +82,9 @@ typedef struct wf_format {
                       size_t limit_bytes, wf_array *out, wf_err *err);
     /* Or makes a field without a file. Errors: WF_USAGE, WF_NOMEM. */
     wf_status (*make)(const wf_dataset_spec *spec, const wf_field_spec *field, size_t limit_bytes,
+                      wf_array *out, wf_err *err);
+    /* Or has a field in memory, which outlives the data set. Errors: WF_USAGE, WF_NOMEM. */
+    wf_status (*lend)(const wf_dataset_spec *spec, const wf_field_spec *field, size_t limit_bytes,
                       wf_array *out, wf_err *err);
     /* Or knows text whose records are columns. */
     const wf_text_format *text;

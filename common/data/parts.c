@@ -168,13 +168,29 @@ static wf_status list_files(const wf_format *format, const wf_field_spec *spec, 
     return WF_OK;
 }
 
-wf_status wf_parts_read(const wf_format *format, const wf_field_spec *spec, const char *trained,
-                        const wf_bag *bag, size_t limit_bytes, wf_arena *a, wf_parts *parts,
-                        wf_array *out, wf_err *err)
+static wf_status lend(const wf_format *format, const wf_dataset_spec *set,
+                      const wf_field_spec *spec, size_t limit_bytes, wf_array *out, wf_err *err)
+{
+    const wf_map_step *resize = wf_resize_of(spec);
+
+    if (spec->n_more)
+        return wf_fail(err, WF_USAGE, "name one, which has all records",
+                       "field \"%.64s\" names %zu of the format \"%s\"", spec->name,
+                       spec->n_more + 1, format->name);
+    WF_TRY(format->lend(set, spec, limit_bytes, out, err));
+    return resize ? wf_resize_array(out, resize, spec->path, limit_bytes, err) : WF_OK;
+}
+
+wf_status wf_parts_read(const wf_format *format, const wf_dataset_spec *set,
+                        const wf_field_spec *spec, const char *trained, const wf_bag *bag,
+                        size_t limit_bytes, wf_arena *a, wf_parts *parts, wf_array *out,
+                        wf_err *err)
 {
     wf_array *arrays;
     wf_status rc;
 
+    if (format->lend)
+        return lend(format, set, spec, limit_bytes, out, err);
     WF_TRY(list_files(format, spec, a, parts, err));
     if (format->load && parts->n > 1)
         return wf_fail(err, WF_UNSUPPORTED, "name one folder",

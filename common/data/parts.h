@@ -21,12 +21,13 @@ typedef struct wf_parts {
 WF_MUST_USE wf_status wf_parts_read_file(const wf_format *format, const char *path,
                                          const char *name, size_t limit_bytes, wf_array *out,
                                          wf_err *err);
-/* Reads all files of a field, whose records are of one dtype and shape, or bags (NULL: none). *out
- * is the caller's. Errors: those of wf_paths_expand and of the format; WF_INVALID naming two files
- * that do not go together. */
-WF_MUST_USE wf_status wf_parts_read(const wf_format *format, const wf_field_spec *spec,
-                                    const char *trained, const wf_bag *bag, size_t limit_bytes,
-                                    wf_arena *a, wf_parts *parts, wf_array *out, wf_err *err);
+/* Reads all files of a field of `set`, or has it lent, whose records are of one dtype and shape, or
+ * bags (NULL: none). *out is the caller's. Errors: those of wf_paths_expand and of the format;
+ * WF_INVALID naming two files that do not go together. */
+WF_MUST_USE wf_status wf_parts_read(const wf_format *format, const wf_dataset_spec *set,
+                                    const wf_field_spec *spec, const char *trained,
+                                    const wf_bag *bag, size_t limit_bytes, wf_arena *a,
+                                    wf_parts *parts, wf_array *out, wf_err *err);
 /* The file that record `record` of all is in, and which it is there. */
 const wf_part *wf_parts_find(const wf_parts *p, uint64_t record, uint64_t *at);
 

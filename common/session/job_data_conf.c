@@ -232,6 +232,7 @@ static wf_dataset_spec spec_of(const wf_job_conf *job, const wf_conf_records *fr
 
     return (wf_dataset_spec){.format = job->format,
                              .records = job->synthetic_records,
+                             .memory = job->memory,
                              .seed = job->seed,
                              .header = job->header,
                              .delimiter = job->delimiter,
