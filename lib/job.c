@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lib/job.c - jobs: their files, checkpoints and evaluation. */
 #include "common/compile/compile.h"
+#include "common/session/check.h"
 #include "common/session/evaluate.h"
 #include "common/session/runs.h"
 #include "common/session/weights.h"
@@ -68,6 +69,15 @@ weft_code weft_job_parse(const char *text, size_t size, const char *path, weft_j
     *out = NULL;
     WF_LIB_NEED(text);
     return wf_lib_end(parse(text, size, path ? path : "job.yaml", out, &err), &err, error);
+}
+
+weft_code weft_job_check(const weft_job *j, weft_error *error)
+{
+    wf_job_facts facts;
+    wf_err err = {0};
+
+    WF_LIB_NEED(j);
+    return wf_lib_end(wf_job_check(j->conf, &(wf_checks){0}, &facts, &err), &err, error);
 }
 
 void weft_job_free(weft_job **j)

@@ -283,6 +283,10 @@ WEFT_API weft_code weft_job_open(const char *path, weft_job **out, weft_error *e
  * and need not be there; NULL: "job.yaml" in the working folder. */
 WEFT_API weft_code weft_job_parse(const char *text, size_t size, const char *path, weft_job **out,
                                   weft_error *error);
+/* That its model, loss, metrics and optimizer go together, as weft_fit looks at them first; files
+ * of data must be there, and are not read. Errors: WEFT_USAGE, WEFT_NOTFOUND, WEFT_SHAPE,
+ * WEFT_UNSUPPORTED, WEFT_NOMEM. */
+WEFT_API weft_code weft_job_check(const weft_job *j, weft_error *error);
 WEFT_API void weft_job_free(weft_job **j);
 /* Lent until the job is freed; "" for NULL. */
 WEFT_API const char *weft_job_name(const weft_job *j);

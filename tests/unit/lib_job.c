@@ -55,6 +55,14 @@ static void what_is_no_job_is_refused(void **state)
     assert_fails(weft_job_parse("", 1u << 30, NULL, &j, &error), WEFT_INVALID, "less than");
     assert_fails(weft_job_parse(NULL, 0, NULL, &j, &error), WEFT_INVALID, "text is NULL");
     assert_null(j);
+    j = parse("job: a\nmodel: {input: {x: [4]}, layers: [{dense: 3}]}\nloss: mse\n" DATA
+              "batch: 8\noptimizer: adm\n");
+    assert_fails(weft_job_check(j, &error), WEFT_USAGE, "did you mean \"adam\"");
+    assert_fails(weft_job_check(NULL, &error), WEFT_INVALID, "j is NULL");
+    weft_job_free(&j);
+    j = parse(JOB);
+    assert_works(weft_job_check(j, &error));
+    weft_job_free(&j);
     assert_string_equal(weft_job_name(NULL), "");
     weft_job_free(&j);
     weft_job_free(NULL);
