@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays of Python and tensors of libweft, without a copy where their layouts allow it."""
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any, Iterator
+
+from . import _lib, errors
+
+if TYPE_CHECKING:
+    import numpy as np
+
+# numpy's names of the dtypes that libweft has, and ONNX's numbers.
+DTYPES = {"float32": 1, "uint8": 2, "int32": 6, "int64": 7, "bool": 9, "float16": 10, "float64": 11}
+_WIDER = {"int8": "int32", "int16": "int32", "uint16": "int32", "uint32": "int64",
+          "uint64": "int64"}
+
+
+def as_array(value: Any, what: str) -> "np.ndarray":
+    """Anything that holds numbers as an array of a dtype of libweft's: numpy's arrays, what has the
+    buffer protocol, DLPack (torch, jax, cupy on the host), pandas, Arrow, lists. Strides stay as
+    they are; only what has another dtype or byte order is copied.
+
+    >>> import numpy as np
+    >>> a = np.zeros((4, 6), "float32")[:, ::2]
+    >>> np.shares_memory(as_array(a, "x"), a)
+    True
+    """
+    import numpy as np
+
+    if hasattr(value, "detach"):  # of torch: one with a gradient gives no memory
+        value = value.detach()
+        if str(getattr(value, "device", "cpu")) != "cpu":
+            value = value.cpu()
+    if isinstance(value, np.ndarray):
+        array = value
+    elif hasattr(value, "to_numpy"):
+        array = np.asarray(value.to_numpy())
+    elif hasattr(value, "__dlpack__") and not hasattr(value, "__array_interface__"):
+        try:
+            array = np.from_dlpack(value)
+        except (RuntimeError, BufferError, TypeError) as e:
+            raise errors.WrongType(f"{what}: its memory cannot be read ({e})",
+                                   "convert it to float32 on the cpu") from None
+    else:
+        try:
+            array = np.asarray(value)
+        except ValueError as e:
+            raise errors.ShapeError(f"{what}: it is no array ({e})",
+                                    "give rows of one length", "WEFT_SHAPE") from None
+    return _settle_dtype(array, what)
+
+
+def _settle_dtype(array: "np.ndarray", what: str) -> "np.ndarray":
+    name = array.dtype.newbyteorder("=").name
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if name in _WIDER:
+        if name == "uint64" and array.size and int(array.max()) > 2**63 - 1:
+            raise errors.Invalid(f"{what}: {int(array.max())} does not fit into int64",
+                                 "hash or renumber such ids")
+        return array.astype(_WIDER[name])
+    if name in DTYPES:
+        size = array.dtype.itemsize
+        if array.ctypes.data % size or any(s % size for s in array.strides):
+            return array.copy()
+        return array
+    if array.dtype == object:
+        raise errors.WrongType(f"{what}: its dtype is object, so its elements are Python's objects "
+                               f"({_kinds(array)})",
+                               'give numbers of one dtype: array.astype("float32"), rows of one '
+                               "length, no None")
+    raise errors.WrongType(f"{what}: weft takes no {array.dtype}",
+                           "convert it to numbers first: " + ", ".join(DTYPES))
+
+
+def _kinds(array: "np.ndarray") -> str:
+    kinds = {type(v).__name__ for v in array.ravel()[:1000]}
+    return ", ".join(sorted(kinds)[:4])
+
+
+class View:
+    """A weft_tensor over an array, which it keeps."""
+
+    def __init__(self, array: "np.ndarray", what: str):
+        if array.ndim > _lib.MAX_RANK:
+            raise errors.ShapeError(f"{what} has {array.ndim} axes; weft takes up to "
+                                    f"{_lib.MAX_RANK}", "reshape it", "WEFT_SHAPE")
+        size = array.dtype.itemsize
+        self.array = array
+        self.shape = (ctypes.c_int64 * max(array.ndim, 1))(*array.shape)
+        self.strides = (ctypes.c_int64 * max(array.ndim, 1))(*(s // size for s in array.strides))
+        self.c = _lib.CTensor(array.ctypes.data, DTYPES[array.dtype.name], array.ndim, self.shape,
+                              None if array.flags.c_contiguous else self.strides, None)
+
+    def pointer(self) -> Any:
+        return ctypes.pointer(self.c)
+
+
+class _Memory:
+    """Elements of a tensor of libweft as numpy sees them; what they are of is kept."""
+
+    def __init__(self, t: _lib.CTensor, owner: Any):
+        import numpy as np
+        dtype = np.dtype(next(n for n, k in DTYPES.items() if k == t.dtype))
+        self.owner = owner
+        self.__array_interface__ = {
+            "version": 3, "typestr": dtype.str, "data": (t.data or 0, False),
+            "shape": tuple(t.shape[i] for i in range(t.rank))}
+
+
+def to_array(t: _lib.CTensor, owner: Any) -> "np.ndarray":
+    """The elements of a tensor that lives as long as `owner`; not copied."""
+    import numpy as np
+    names = {k: n for n, k in DTYPES.items()}
+    if t.dtype not in names:
+        raise errors.Unsupported("a tensor of bfloat16 has no dtype in numpy",
+                                 "cast it to float32 in the model")
+    shape = tuple(t.shape[i] for i in range(t.rank))
+    if 0 in shape:
+        return np.zeros(shape, names[t.dtype])
+    return np.asarray(_Memory(t, owner))
+
+
+class List:
+    """A weft_list: tensors by name."""
+
+    def __init__(self) -> None:
+        self.handle = _lib.Handle("list")
+
+    @classmethod
+    def of(cls, arrays: dict[str, "np.ndarray"]) -> "List":
+        new = cls()
+        _lib.call("list_new", new.handle.out())
+        for name, array in arrays.items():
+            view = View(as_array(array, name), name)
+            _lib.call("list_add", new.handle, name.encode(), view.pointer())
+        return new
+
+    def items(self) -> Iterator[tuple[str, "np.ndarray"]]:
+        c = _lib.library()
+        for i in range(c.weft_list_count(self.handle)):
+            yield (c.weft_list_name(self.handle, i).decode(),
+                   to_array(c.weft_list_tensor(self.handle, i).contents, self.handle))

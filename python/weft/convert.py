@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models of PyTorch and Keras, through weft_export: to ONNX as they are trained, and weights back."""
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from typing import TYPE_CHECKING, Any, Sequence
+
+from . import errors
+from .data import Arrays
+
+if TYPE_CHECKING:
+    from .model import Model
+
+
+class TorchOrigin:
+    """What a torch module has beside the variables that the ONNX file has."""
+
+    def __init__(self, module: Any):
+        self.state = {k: v.detach().clone() for k, v in module.state_dict().items()}
+        names: dict[int, list[str]] = {}
+        for name, p in module.named_parameters(remove_duplicate=False):
+            names.setdefault(id(p), []).append(name)
+        self.first = {n: tied[0] for tied in names.values() for n in tied}
+
+    def state_dict(self, arrays: Arrays) -> dict[str, Any]:
+        """Tensors for all keys of the module's state_dict: the trained ones, under all their names,
+        and the others as they were."""
+        import torch
+        out = {}
+        for name, was in self.state.items():
+            new = arrays.get(name, arrays.get(self.first.get(name, name)))
+            out[name] = was.clone() if new is None else torch.from_numpy(new).to(
+                dtype=was.dtype, device=was.device)
+        return out
+
+
+def _weft_export() -> Any:
+    try:
+        import weft_export
+    except ImportError as e:
+        raise errors.Unsupported(f"the export of models needs {e.name}, which is not installed",
+                                 f"pip install {e.name or 'onnx'}", "WEFT_UNSUPPORTED") from None
+    return weft_export
+
+
+def keras_inputs(model: Any, example_inputs: Any) -> Any:
+    """Example inputs of a Keras model: zeros of its inputs' shapes, if none are given."""
+    import numpy as np
+    if example_inputs is not None:
+        return example_inputs
+    if not getattr(model, "inputs", None):
+        raise errors.Invalid("the Keras model has no shapes yet",
+                             "give example_inputs, or begin it with keras.Input")
+    for t in model.inputs:
+        if any(n is None for n in t.shape[1:]):
+            raise errors.Invalid(f"the input {t.name!r} of the Keras model has an open axis: "
+                                 f"{tuple(t.shape)}", "give example_inputs")
+    return tuple(np.zeros((2, *t.shape[1:]), t.dtype) for t in model.inputs)
+
+
+def exported(cls: type["Model"], model: Any, example_inputs: Any,
+             input_names: Sequence[str] | None, output_names: Sequence[str] | None) -> "Model":
+    """The model of an exported file, in a folder that goes with it."""
+    export = _weft_export()
+    folder = tempfile.mkdtemp(prefix="weft-model-")
+    path = os.path.join(folder, "model.onnx")
+    try:
+        try:
+            export.export(model, example_inputs, path, input_names=input_names,
+                          output_names=output_names, quiet=True)
+        except export.ExportError as e:
+            raise errors.Unsupported(f"{type(model).__name__} cannot be exported: {e}",
+                                     "docs/import.md says what to change", "WEFT_UNSUPPORTED") from e
+        except Exception as e:
+            first = next((line for line in str(e).splitlines() if line.strip()), type(e).__name__)
+            raise errors.Unsupported(
+                f"{type(model).__name__} cannot be exported: {type(e).__name__}: {first}",
+                "the error above names the operation; leave out what depends on the values of "
+                "tensors, and give example_inputs as the model takes them",
+                "WEFT_UNSUPPORTED") from e
+        origin = TorchOrigin(model) if _is_torch(model) else None
+        return cls({"onnx": path}, 0, origin, folder)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _is_torch(model: Any) -> bool:
+    """Keras's models on PyTorch are modules too; their variables have Keras's names."""
+    kinds = {c.__module__.partition(".")[0] for c in type(model).__mro__}
+    return "torch" in kinds and "keras" not in kinds
+
+
+def copy_into(weights: Arrays, model: Any) -> None:
+    """Puts weights into a model of the framework by name. Raises Invalid for one that has no place."""
+    export = _weft_export()
+    put = []
+    for v, assign in export._route(model).slots(model):
+        new = next((weights[n] for n in (v.name, *v.aliases) if n in weights), None)
+        if new is None:
+            continue
+        if new.shape != v.value.shape:
+            raise errors.ShapeError(f"{v.name!r} is {list(v.value.shape)} there and "
+                                    f"{list(new.shape)} here", "give the model of these weights",
+                                    "WEFT_SHAPE")
+        put.append((assign, new))
+    if not put:
+        raise errors.Invalid("the two models have no name of a variable in common",
+                             "give the model that this one was made from")
+    for assign, new in put:
+        assign(new)

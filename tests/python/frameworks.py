@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""frameworks.py LIBWEFT - models of PyTorch and Keras trained by weft, and their weights back.
+
+Runs in the interpreter that WEFT_KERAS_PYTHON names, else in this one. exit 77: no PyTorch there.
+"""
+import os
+import sys
+
+PYTHON = os.environ.get("WEFT_KERAS_PYTHON")
+if PYTHON and os.path.exists(PYTHON) and os.path.realpath(sys.prefix) != os.path.realpath(
+        os.path.dirname(os.path.dirname(PYTHON))):
+    os.execv(PYTHON, [PYTHON, *sys.argv])
+
+import kit  # noqa: E402
+
+kit.set_up(sys.argv[1])
+kit.need("numpy", "torch", "onnx")
+os.environ.setdefault("KERAS_BACKEND", "torch")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+import weft  # noqa: E402
+from torch import nn  # noqa: E402
+
+torch.manual_seed(1)
+X = torch.randn(256, 1, 8, 8)
+Y = X[:, 0, 0, :3].argmax(1)
+
+
+def convolutional():
+    torch.manual_seed(2)
+    return nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(),
+                         nn.Dropout(0.2), nn.Linear(144, 3))
+
+
+def outputs(net, x):
+    net.eval()
+    with torch.no_grad():
+        return net(x).numpy()
+
+
+def test_torch_there_and_back():
+    net = convolutional()
+    was = {k: v.clone() for k, v in net.state_dict().items()}
+    m = weft.Model.from_torch(net, X[:2])
+    assert np.abs(m.predict(X) - outputs(net, X)).max() < 1e-5
+    net.train()
+    m.compile(weft.optimizers.Adam(0.01), "sparse_categorical_crossentropy", metrics=["accuracy"])
+    m.fit(X, Y, epochs=8, batch_size=32, verbose=0)
+    assert all(torch.equal(was[k], v) for k, v in net.state_dict().items())
+    net.load_state_dict(m.state_dict())
+    assert np.abs(m.predict(X) - outputs(net, X)).max() < 1e-5
+    assert (outputs(net, X).argmax(1) == Y.numpy()).mean() > 0.8
+
+
+def test_training_is_torchs():
+    """SGD from the same weights over the same batches: weft's weights beside PyTorch's."""
+    torch.manual_seed(3)
+    net = nn.Sequential(nn.Linear(64, 16), nn.Tanh(), nn.Linear(16, 3))
+    x = X.reshape(256, 64)
+    m = weft.Model.from_torch(net, x[:2])
+    m.compile(weft.optimizers.SGD(0.05, momentum=0.9), "sparse_categorical_crossentropy")
+    m.fit(x, Y, epochs=2, batch_size=32, shuffle=False, verbose=0)
+    optimizer = torch.optim.SGD(net.parameters(), 0.05, momentum=0.9)
+    for _ in range(2):
+        for at in range(0, 256, 32):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(net(x[at:at + 32]), Y[at:at + 32]).backward()
+            optimizer.step()
+    for name, value in m.state_dict().items():
+        assert (value - net.state_dict()[name]).abs().max() < 1e-5, name
+
+
+def test_tied_weights():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.Linear(64, 64)
+            self.b = nn.Linear(64, 64)
+            self.b.weight = self.a.weight
+
+        def forward(self, x):
+            return self.b(torch.tanh(self.a(x)))
+
+    net = Tied()
+    x = X.reshape(256, 64)
+    m = weft.Model.from_torch(net, x[:2])
+    m.compile("adam", "mse")
+    m.fit(x, x, verbose=0)
+    net.load_state_dict(m.state_dict())
+    assert np.abs(m.predict(x) - outputs(net, x)).max() < 1e-5
+
+
+def test_loaders():
+    set_of = torch.utils.data.TensorDataset(X, Y)
+    m, n = (weft.Model.from_torch(convolutional(), X[:2]) for _ in range(2))
+    for model, data in ((m, [torch.utils.data.DataLoader(set_of, batch_size=32)]), (n, [X, Y])):
+        model.compile("adam", "sparse_categorical_crossentropy")
+        model.fit(*data, verbose=0)
+    for name, value in m.state_dict().items():
+        assert torch.equal(value, n.state_dict()[name]), name
+
+
+def test_tensors_are_not_copied():
+    from weft import _tensor
+    assert _tensor.as_array(X, "x").ctypes.data == X.data_ptr()
+    with_gradient = X.clone().requires_grad_()
+    assert _tensor.as_array(with_gradient, "x").ctypes.data == with_gradient.data_ptr()
+
+
+def test_what_cannot_be_exported():
+    class Sorted(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.l = nn.Linear(64, 64)
+
+        def forward(self, x):
+            return torch.linalg.svdvals(self.l(x).reshape(-1, 8, 8))
+
+    e = kit.raises(weft.Error, "Sorted cannot be exported",
+                   lambda: weft.Model.from_torch(Sorted(), X.reshape(256, 64)[:2]))
+    assert e.hint and isinstance(e, NotImplementedError), e
+    kit.raises(weft.Error, "", lambda: weft.Model.from_torch(object(), X))
+
+
+def test_keras():
+    try:
+        import keras
+    except ImportError:
+        print("no Keras here")
+        return
+    keras.utils.set_random_seed(1)
+    net = keras.Sequential([keras.Input((64,), name="x"), keras.layers.Dense(16, "relu", name="a"),
+                            keras.layers.BatchNormalization(name="n"),
+                            keras.layers.Dense(3, name="b")])
+    x = X.reshape(256, 64).numpy()
+    m = weft.Model.from_keras(net)
+    assert np.abs(m.predict(x) - np.asarray(net.predict(x, verbose=0))).max() < 1e-5
+    m.compile("adam", "sparse_categorical_crossentropy")
+    m.fit(x, Y, epochs=3, verbose=0)
+    m.copy_to(net)
+    assert np.abs(m.predict(x) - np.asarray(net.predict(x, verbose=0))).max() < 1e-5
+
+
+kit.run(globals(), sys.argv[2] if len(sys.argv) > 2 else None)

@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: Apache-2.0
+"""model.py LIBWEFT [TEST] - weft.Model: what it learns beside numpy, what it takes, what it refuses."""
+import os
+import pathlib
+import signal
+import sys
+import tempfile
+import threading
+import time
+
+import kit
+
+kit.set_up(sys.argv[1])
+kit.need("numpy")
+import numpy as np  # noqa: E402
+import weft  # noqa: E402
+from weft import callbacks, layers  # noqa: E402
+
+RNG = np.random.default_rng(1)
+X = RNG.normal(size=(96, 4)).astype("float32")
+Y = X[:, :3].argmax(axis=1)
+
+
+def dense(seed=0):
+    m = weft.Model.from_layers([weft.Input([4]), layers.Dense(8, activation="tanh"), layers.Dense(3)],
+                               seed=seed)
+    m.compile(weft.optimizers.SGD(0.1), "sparse_categorical_crossentropy", metrics=["accuracy"])
+    return m
+
+
+def weights_of(m):
+    s = {k: v.astype("float64") for k, v in m.state_dict().items()}
+    return [s["dense/kernel"], s["dense/bias"], s["dense_1/kernel"], s["dense_1/bias"]]
+
+
+def by_numpy(weights, x, y, batch, epochs, rate):
+    """Gradient descent on the mean crossentropy, in float64, records in their order."""
+    a, b, c, d = weights
+    x = x.astype("float64")
+    for _ in range(epochs):
+        for at in range(0, len(x), batch):
+            rows, labels = x[at:at + batch], y[at:at + batch]
+            hidden = np.tanh(rows @ a + b)
+            scores = hidden @ c + d
+            p = np.exp(scores - scores.max(axis=1, keepdims=True))
+            p /= p.sum(axis=1, keepdims=True)
+            p[np.arange(len(rows)), labels] -= 1
+            p /= len(rows)
+            back = (p @ c.T) * (1 - hidden**2)
+            a, b = a - rate * rows.T @ back, b - rate * back.sum(axis=0)
+            c, d = c - rate * hidden.T @ p, d - rate * p.sum(axis=0)
+    return a, b, c, d
+
+
+def test_fit_is_gradient_descent():
+    m = dense()
+    want = by_numpy(weights_of(m), X, Y, 16, 3, 0.1)
+    history = m.fit(X, Y, batch_size=16, epochs=3, shuffle=False, verbose=0)
+    for got, w in zip(weights_of(m), want):
+        assert np.abs(got - w).max() < 1e-5, np.abs(got - w).max()
+    hidden = np.tanh(X @ want[0] + want[1])
+    scores = hidden @ want[2] + want[3]
+    assert np.abs(m.predict(X) - scores).max() < 1e-5
+    loss = np.mean(np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(96), Y])
+    accuracy = np.mean(scores.argmax(axis=1) == Y)
+    found = m.evaluate(X, Y, return_dict=True)
+    assert abs(found["loss"] - loss) < 1e-5 and abs(found["accuracy"] - accuracy) < 1e-9, found
+    assert history.epoch == [0, 1, 2] and set(history.history) == {"loss", "accuracy"}
+
+
+def test_a_second_fit_goes_on():
+    once, twice = dense(), dense()
+    once.fit(X, Y, batch_size=16, epochs=4, shuffle=False, verbose=0)
+    twice.fit(X, Y, batch_size=16, epochs=2, shuffle=False, verbose=0)
+    twice.fit(X, Y, batch_size=16, epochs=2, shuffle=False, verbose=0)
+    for a, b in zip(weights_of(once), weights_of(twice)):
+        assert np.array_equal(a, b)
+
+
+def test_seeds():
+    assert not np.array_equal(weights_of(dense(1))[0], weights_of(dense(2))[0])
+    runs = []
+    for seed in (7, 7, 8):
+        m = dense()
+        m.fit(X, Y, batch_size=16, seed=seed, verbose=0)
+        runs.append(weights_of(m)[0])
+    assert np.array_equal(runs[0], runs[1]) and not np.array_equal(runs[0], runs[2])
+
+
+def test_any_layout_and_dtype():
+    wide = np.repeat(X, 2, axis=1)
+    alike = {"strided": wide[:, ::2], "fortran": np.asfortranarray(X), "float64": X.astype("float64"),
+             "big endian": X.astype(">f4"), "backwards": np.ascontiguousarray(X[::-1])[::-1],
+             "memoryview": memoryview(X)}
+    unaligned = np.zeros(X.nbytes + 1, "uint8")[1:].view("float32").reshape(X.shape)
+    unaligned[:] = X
+    alike["unaligned"] = unaligned
+    if hasattr(np, "from_dlpack"):
+        class Lender:
+            def __dlpack__(self, **options):
+                return X.__dlpack__(**options)
+
+            def __dlpack_device__(self):
+                return X.__dlpack_device__()
+        alike["dlpack"] = Lender()
+    want = None
+    for name, x in {"itself": X, **alike}.items():
+        for kind in ("int64", "int32", "uint8", "int8", "uint16"):
+            m = dense()
+            m.fit(x, Y.astype(kind), batch_size=16, verbose=0)
+            got = weights_of(m)[0]
+            want = got if want is None else want
+            assert np.array_equal(got, want), (name, kind)
+        assert np.array_equal(m.predict(x), m.predict(X)), name
+
+
+def test_arrays_are_not_copied():
+    from weft import _tensor
+    columns = np.zeros((8, 6), "float32")[:, ::2]
+    assert np.shares_memory(_tensor.as_array(columns, "x"), columns)
+    assert _tensor.View(columns, "x").c.data == columns.ctypes.data
+
+
+def test_several_inputs_and_outputs():
+    m = weft.Model.from_layers(
+        [weft.Input([4], name="a"), weft.Input([1], name="b", dtype="int64"),
+         layers.Embedding(10, 4, inputs="b"), layers.Flatten(name="e"),
+         layers.Concatenate(inputs=["a", "e"], name="both"), layers.Dense(3, name="p"),
+         layers.Dense(1, name="q", inputs="both")], outputs=["p", "q"])
+    m.compile("adam", {"p": "sparse_categorical_crossentropy", "q": "mse"},
+              metrics={"p": ["accuracy"]})
+    h = m.fit({"a": X, "b": Y}, {"p": Y, "q": X[:, 0]}, epochs=2, verbose=0)
+    assert set(h.history) == {"loss", "p_loss", "q_loss", "p_accuracy"}
+    p, q = m.predict([X, Y])
+    assert p.shape == (96, 3) and q.shape == (96, 1)
+    e = m.evaluate([X, Y], [Y, X[:, 0]], return_dict=True)
+    assert abs(e["q_loss"] - np.mean((q[:, 0] - X[:, 0])**2)) < 1e-5
+    m.compile("adam", ["sparse_categorical_crossentropy", "mse"])
+    kit.raises(weft.Error, "has no 'b'", lambda: m.predict({"a": X}))
+    kit.raises(weft.Error, "x is for 2: a, b", lambda: m.predict(X))
+
+
+def test_validation_and_weights():
+    m = dense()
+    h = m.fit(X, Y, validation_split=0.25, epochs=2, verbose=0)
+    assert abs(h.history["val_loss"][-1] - m.evaluate(X[72:], Y[72:])[0]) < 1e-5
+    h = m.fit(X, Y, validation_data=(X[:50], Y[:50]), epochs=2, verbose=0)
+    assert abs(h.history["val_accuracy"][-1] - m.evaluate(X[:50], Y[:50])[1]) < 1e-9
+    doubled, single = dense(), dense()
+    by_weight = np.where(Y == 1, 2.0, 1.0).astype("float32")
+    single.fit(X, Y, batch_size=16, class_weight={1: 2.0}, verbose=0)
+    doubled.fit(X, Y, batch_size=16, sample_weight=by_weight, verbose=0)
+    assert np.allclose(weights_of(doubled)[0], weights_of(single)[0], atol=1e-6)
+    assert not np.allclose(weights_of(doubled)[0], weights_of(dense())[0], atol=1e-3)
+
+
+def test_callbacks():
+    class Second(callbacks.Callback):
+        seen = []
+
+        def on_epoch_end(self, epoch, logs=None):
+            self.seen.append((epoch, sorted(logs)))
+            self.model.stop_training = epoch >= 1
+
+    m = dense()
+    h = m.fit(X, Y, epochs=100000, verbose=0, callbacks=[Second()])
+    assert 2 <= len(h.epoch) < 100000 and Second.seen[0] == (0, ["accuracy", "loss"])
+
+    class Boom(callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            raise RuntimeError("boom")
+
+    kit.raises(RuntimeError, "boom", lambda: m.fit(X, Y, epochs=3, verbose=0, callbacks=[Boom()]))
+    m.predict(X)
+    early = callbacks.EarlyStopping(monitor="val_loss", patience=1, restore_best_weights=True)
+    m = dense()
+    h = m.fit(X, Y, epochs=300, verbose=0, validation_data=(X[:20], 2 - Y[:20]), callbacks=[early])
+    assert len(h.epoch) < 300
+    best = min(h.history["val_loss"])
+    assert abs(m.evaluate(X[:20], 2 - Y[:20])[0] - best) < 1e-5
+    kit.raises(weft.Error, "there is none", lambda: m.fit(X, Y, callbacks=[early], verbose=0))
+
+
+def test_generators():
+    m, n = dense(), dense()
+    m.fit(((X[i:i + 32], Y[i:i + 32]) for i in range(0, 96, 32)), batch_size=16, verbose=0)
+    n.fit(X, Y, batch_size=16, verbose=0)
+    assert np.array_equal(weights_of(m)[0], weights_of(n)[0])
+
+    def forever():
+        while True:
+            yield X[:8], Y[:8]
+
+    m.fit(forever(), steps_per_epoch=3, verbose=0)
+    was, weft.data.LIMIT_BYTES = weft.data.LIMIT_BYTES, 10000
+    kit.raises(weft.Error, "more than 10000 bytes", lambda: m.fit(forever(), verbose=0))
+    weft.data.LIMIT_BYTES = was
+    kit.raises(weft.Error, "gives no batch", lambda: m.fit(iter([]), verbose=0))
+
+
+def test_tables():
+    class Table:  # of Arrow, as far as it is asked
+        column_names = ["b", "a"]
+
+        def column(self, name):
+            return {"a": X[:, 0], "b": X[:, 1]}[name]
+
+    m = weft.Model.from_layers([weft.Input([1], name="a"), weft.Input([1], name="b"),
+                                layers.Concatenate(inputs=["a", "b"]), layers.Dense(1)])
+    assert np.array_equal(m.predict(Table()), m.predict({"a": X[:, 0], "b": X[:, 1]}))
+
+
+def test_bad_data():
+    m = dense()
+    cases = [
+        (weft.Error, "dtype is object", (X, Y.astype(object))),
+        (TypeError, "dtype is object", (X, Y.astype(object))),
+        (weft.Error, "weft takes no <U", (X, Y.astype(str))),
+        (ArithmeticError, "record 3 is NaN", (X, np.where(np.arange(96) == 3, np.nan, 0.0))),
+        (weft.Error, "record 2 has the label 3", (X, np.where(np.arange(96) == 2, 3, Y))),
+        (ValueError, "'x' 95, 'y' 96", (X[1:], Y)),
+        (weft.Error, "float32[3]", (X[:, :3], Y)),
+        (weft.Error, "it is no array", ([[1.0], [1.0, 2.0]], Y)),
+        (weft.Error, "holds no records", (X[:0], Y[:0])),
+        (weft.Error, "no labels", (X, None)),
+        (weft.Error, "the model has: x", ({"z": X}, Y)),
+        (weft.Error, "does not fit into int64", (X, np.full(96, 2**63, "uint64")))]
+    for kind, text, (x, y) in cases:
+        kit.raises(kind, text, lambda x=x, y=y: m.fit(x, y, verbose=0))
+    for kind, text, x in [(weft.Error, "float32[96, 3]", X[:, :3]),
+                          (weft.Error, "up to 8", np.zeros([1] * 9, "float32"))]:
+        kit.raises(kind, text, lambda x=x: m.predict(x))
+    m.fit(X, Y, verbose=0)  # and it is as it was
+
+
+def test_bad_names():
+    m = dense()
+    for optimizer, loss, metrics, text in [
+            ("adm", "mse", None, 'did you mean "adam"'), ("adam", "mze", None, '"mze"'),
+            ("adam", "mse", ["acuracy"], 'did you mean "accuracy"'),
+            ({"adam": {"lr": 1}}, "mse", None, 'did you mean "learning_rate"'),
+            (object(), "mse", None, "none of weft's")]:
+        kit.raises(weft.Error, text, lambda: m.compile(optimizer, loss, metrics=metrics))
+    kit.raises(AttributeError, "did you mean 'Conv2D'", lambda: layers.Conv2d)
+    kit.raises(weft.Error, 'did you mean "dense"',
+               lambda: weft.Model.from_layers([weft.Input([4]), "dens"]))
+    kit.raises(weft.Error, 'did you mean "units"',
+               lambda: weft.Model.from_layers([weft.Input([4]), layers.Dense(unis=3)]))
+    kit.raises(weft.Error, "needs an input", lambda: weft.Model.from_layers([layers.Dense(3)]))
+    fresh = weft.Model.from_layers([weft.Input([4]), layers.Dense(3)])
+    kit.raises(weft.Error, "not compiled", lambda: fresh.fit(X, Y))
+    kit.raises(weft.Error, "there is no file", lambda: weft.Model.from_onnx("none.onnx"))
+
+
+def test_files():
+    m = dense()
+    m.fit(X, Y, verbose=0)
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "m.onnx")
+        m.save(path)
+        again = weft.Model.from_onnx(path)
+        assert np.array_equal(again.predict(X), m.predict(X))
+        again.compile("adam", "sparse_categorical_crossentropy")
+        again.fit(X, Y, verbose=0)
+        m.save(os.path.join(folder, "m.safetensors"))
+        kit.raises(weft.Error, ".safetensors", lambda: m.save("m.h5"))
+        kept = pathlib.Path(folder, "kept")
+        m.fit(X, Y, verbose=0, checkpoint_dir=kept)
+        assert list(kept.glob("fit#1/step-*/manifest.json"))
+    before = set(pathlib.Path(tempfile.gettempdir()).glob("weft-*"))
+    m.fit(X, Y, verbose=0)
+    assert set(pathlib.Path(tempfile.gettempdir()).glob("weft-fit-*")) <= before
+
+
+def test_interrupt():
+    m = dense()
+    was = m.predict(X)
+    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    began = time.monotonic()
+    kit.raises(KeyboardInterrupt, "", lambda: m.fit(X, Y, epochs=10**6, verbose=0))
+    assert time.monotonic() - began < 30
+    assert not np.array_equal(m.predict(X), was) and m.history.epoch
+    m.fit(X, Y, verbose=0)
+
+
+def test_fork():
+    m = dense()
+    m.predict(X)
+    child = os.fork()
+    if child == 0:
+        try:
+            kit.raises(weft.Error, "its child", lambda: m.predict(X))
+            kit.raises(weft.Error, "its child", lambda: m.fit(X, Y, verbose=0))
+            anew = dense()
+            anew.fit(X, Y, verbose=0)
+            os._exit(0)
+        except BaseException as e:
+            print("in the child:", e, flush=True)
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    m.predict(X)
+
+
+def test_threads():
+    m, found, failed = dense(), [], []
+
+    def guarded(work):
+        def run():
+            try:
+                found.append(work())
+            except Exception as e:
+                failed.append(e)
+        return threading.Thread(target=run)
+    threads = [guarded(lambda: m.predict(X).shape) for _ in range(6)]
+    threads += [guarded(lambda: m.fit(X, Y, epochs=3, verbose=0).epoch) for _ in range(2)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failed and len(found) == 8, failed
+
+
+def test_history():
+    m = dense()
+    h = m.fit(X, Y, epochs=2, validation_split=0.25, verbose=0)
+    assert h is m.history
+    try:
+        import matplotlib
+    except ImportError:
+        kit.raises(weft.Error, "pip install matplotlib", h.plot)
+        return
+    matplotlib.use("Agg")
+    assert len(h.plot()) == 2
+
+
+kit.run(globals(), sys.argv[2] if len(sys.argv) > 2 else None)
