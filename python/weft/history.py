@@ -7,6 +7,10 @@ import os
 from typing import Any
 
 
+# Columns of a run's history that are no loss or metric.
+NOT_METRICS = ("epoch", "step", "generation", "elapsed_s", "learning_rate")
+
+
 class History:
     """`history`: a list per loss and metric ("loss", "val_loss", ...), an entry per epoch; `epoch`:
     their numbers, from 0.

@@ -17,14 +17,13 @@ from ._job import Job, plain_errors
 from ._tensor import List, View, to_array
 from .callbacks import Callback
 from .data import Arrays
-from .history import History, read_epochs
+from .history import NOT_METRICS, History, read_epochs
 from .layers import Input
 
 if TYPE_CHECKING:
     import numpy as np
 
 BATCH_SIZE = 32  # Keras's default
-NOT_METRICS = ("epoch", "step", "generation", "elapsed_s", "learning_rate")
 
 
 class Model:

@@ -123,6 +123,13 @@ def test_what_cannot_be_exported():
     kit.raises(weft.Error, "", lambda: weft.Model.from_torch(object(), X))
 
 
+def test_pages():
+    blocks = [b for b in kit.python_of("README.md") + kit.python_of("docs/python.md") if "torch" in b]
+    assert len(blocks) == 2
+    for block in blocks:
+        kit.run_block(block)
+
+
 def test_keras():
     try:
         import keras

@@ -2,7 +2,10 @@
 """What the tests of the package weft share: its place, and how tests are found and told of."""
 import os
 import pathlib
+import re
+import subprocess
 import sys
+import tempfile
 import traceback
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -22,6 +25,20 @@ def need(*names):
         except ImportError:
             print(f"skipped: {name} is not installed")
             sys.exit(77)
+
+
+def python_of(page):
+    """The blocks of Python of a page."""
+    return re.findall(r"^```python\n(.*?)^```", (SOURCE / page).read_text(), re.M | re.S)
+
+
+def run_block(block):
+    """Runs a block of Python in an empty folder; it has to work."""
+    env = dict(os.environ, PYTHONPATH=str(SOURCE / "python"))
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([sys.executable, "-c", block], env=env, cwd=folder, text=True,
+                              capture_output=True, timeout=120)
+    assert done.returncode == 0, block + done.stdout + done.stderr
 
 
 def raises(kind, text, call):

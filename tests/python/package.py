@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""package.py LIBWEFT WEFT - docstrings' examples, README's lines, and how long `import weft` takes."""
+"""package.py LIBWEFT - docstrings' examples, the lines of the pages, and how long `import weft` takes."""
 import doctest
 import importlib
 import os
 import pkgutil
-import re
 import subprocess
 import sys
-import tempfile
 
 import kit
 
@@ -37,32 +35,12 @@ def test_import_is_quick():
     assert subprocess.run([sys.executable, "-c", loaded], env=env).returncode == 0
 
 
-def python_of(page):
-    """The Python of a page, but for blocks that begin with a comment `# elsewhere`."""
-    with open(kit.SOURCE / page) as f:
-        return [b for b in re.findall(r"^```python\n(.*?)^```", f.read(), re.M | re.S)]
-
-
-def run_block(block):
-    env = dict(os.environ, PYTHONPATH=str(kit.SOURCE / "python"))
-    with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run([sys.executable, "-c", block], env=env, cwd=folder, text=True,
-                              capture_output=True, timeout=120)
-    assert done.returncode == 0, block + done.stdout + done.stderr
-
-
 def test_pages():
-    try:
-        import torch  # noqa: F401
-        has_torch = True
-    except ImportError:
-        has_torch = False
-    blocks = python_of("README.md") + python_of("docs/python.md")
-    assert len(blocks) > 3, len(blocks)
+    blocks = [b for b in kit.python_of("README.md") + kit.python_of("docs/python.md")
+              if "torch" not in b and "Cluster(" not in b]
+    assert blocks
     for block in blocks:
-        if "Cluster(" in block or ("torch" in block and not has_torch):
-            continue
-        run_block(block)
+        kit.run_block(block)
 
 
 kit.run(globals())
