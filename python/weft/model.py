@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Iterator, Sequence
 
 from . import _lib, _progress, data, errors
 from ._fit import Training
-from ._items import Item, spec
+from ._items import spec
 from ._job import Job, plain_errors
 from ._tensor import List, View, to_array
 from .callbacks import Callback
@@ -46,8 +46,9 @@ class Model:
         self.output_names = [p["name"] for p in self._ports(_lib.OUTPUT)]
 
     def __del__(self) -> None:
-        if getattr(self, "_folder", None) and getattr(self, "_pid", None) == os.getpid():
-            shutil.rmtree(self._folder, ignore_errors=True)
+        folder = getattr(self, "_folder", None)
+        if folder and getattr(self, "_pid", None) == os.getpid():
+            shutil.rmtree(folder, ignore_errors=True)
 
     # ---- making one ----
 
@@ -334,7 +335,8 @@ class Model:
                     batch_size = getattr(x, "batch_size", None)
                 x, y, sample_weight = data.gather(x, steps_per_epoch)
             train = self._fields(x, y, sample_weight)
-            held, share = None, {"shuffle": bool(shuffle)}
+            held: Arrays | None = None
+            share: dict[str, Any] = {"shuffle": bool(shuffle)}
             if validation_data is not None:
                 held = self._fields(*_parts(validation_data))
                 if ("sample_weight" in held) != ("sample_weight" in train):

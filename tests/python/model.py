@@ -207,7 +207,25 @@ def test_tables():
 
     m = weft.Model.from_layers([weft.Input([1], name="a"), weft.Input([1], name="b"),
                                 layers.Concatenate(inputs=["a", "b"]), layers.Dense(1)])
-    assert np.array_equal(m.predict(Table()), m.predict({"a": X[:, 0], "b": X[:, 1]}))
+    want = m.predict({"a": X[:, 0], "b": X[:, 1]})
+    wide = dense()
+    assert np.array_equal(m.predict(Table()), want)
+    try:
+        import pandas
+        import pyarrow
+    except ImportError:
+        print("no pandas and pyarrow here")
+        return
+    frame = pandas.DataFrame({"b": X[:, 1], "a": X[:, 0], "other": "word"})
+    assert np.array_equal(m.predict(frame), want)
+    assert np.array_equal(m.predict(pyarrow.Table.from_pandas(frame)), want)
+    four = pandas.DataFrame(X, columns=list("pqrs"))
+    wide.fit(four, pandas.Series(Y), batch_size=16, verbose=0)
+    same = dense()
+    same.fit(pyarrow.Table.from_pandas(four), pyarrow.table({"y": Y}), batch_size=16, verbose=0)
+    assert np.array_equal(weights_of(wide)[0], weights_of(same)[0])
+    kit.raises(weft.Error, "dtype is object",
+               lambda: wide.predict(frame[["a", "b", "other", "other"]]))
 
 
 def test_bad_data():
