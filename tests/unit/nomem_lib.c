@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/unit/nomem_lib.c - models are opened, run, differentiated and changed through libweft while
- * memory ends. */
+/* tests/unit/nomem_lib.c - models are opened, run, differentiated and changed, and data is lent,
+ * through libweft while memory ends. */
 #include "tests/unit/lib_stage.h"
 #include "tests/unit/nomem.h"
 
@@ -171,6 +171,42 @@ static void weights_are_changed(void **state)
     assert_survives(change, NULL);
 }
 
+static const char in_memory[] =
+    "job: m\nmodel: {input: {x: [3]}, layers: [{dense: 2}]}\nloss: mse\nbatch: 2\n"
+    "optimizer: sgd\ndata: {format: memory, train: {x: x, y: y}, eval: {x: x, y: y}}\n";
+
+/* y is a column of numbers, which strides say: it is copied. */
+static wf_status feed(void *arg, wf_err *err)
+{
+    int64_t narrow[] = {2, 2}, strides[] = {3, 1};
+    weft_tensor y = {numbers, WEFT_F32, 2, narrow, strides, NULL};
+    weft_job *job = NULL;
+    weft_evaluation e;
+    weft_error error;
+    wf_status rc;
+
+    (void)arg;
+    rc = said(weft_job_parse(in_memory, strlen(in_memory), NULL, &job, &error), &error, err);
+    if (rc == WF_OK)
+        rc = said(weft_job_feed(job, "x", &x, &error), &error, err);
+    if (rc == WF_OK)
+        rc = said(weft_job_feed(job, "y", &y, &error), &error, err);
+    if (rc == WF_OK)
+        rc = said(weft_job_check(job, &error), &error, err);
+    if (rc == WF_OK)
+        rc = said(weft_job_evaluate(job, NULL, &all, &e, &error), &error, err);
+    if (rc == WF_OK && e.records != 2)
+        rc = wrong(err, "%u records", (unsigned)e.records);
+    weft_job_free(&job);
+    return rc;
+}
+
+static void data_in_memory_is_evaluated(void **state)
+{
+    (void)state;
+    assert_survives(feed, NULL);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -191,6 +227,7 @@ int main(void)
         cmocka_unit_test(a_model_is_opened_and_used),
         cmocka_unit_test(weights_are_changed),
         cmocka_unit_test(a_table_is_written_and_asked),
+        cmocka_unit_test(data_in_memory_is_evaluated),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
