@@ -22,7 +22,8 @@ def _metrics(n: int, rows: Any) -> dict[str, float]:
 
 
 class Training:
-    """One call of weft_fit. `interrupted`: Ctrl-C was pressed."""
+    """One call of weft_fit. `interrupted`: Ctrl-C was pressed; `number`: of the run, 0 before it has
+    one."""
 
     def __init__(self, job: Job, folder: str, checkpoint_dir: str, threads: int,
                  device: str | None):
@@ -34,12 +35,14 @@ class Training:
         self.reports: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self.answered = threading.Event()
         self.stop = self.interrupted = False
+        self.number = 0
         self.error: BaseException | None = None
         self.ended: BaseException | None = None
 
     def _report(self, _arg: Any, p: Any) -> int:
         """In the training's thread: hands a report over and waits until it was looked at."""
         r = p.contents
+        self.number = r.run
         self.answered.clear()
         self.reports.put({"state": r.state.decode(), "step": r.step, "epoch": r.epoch,
                           "part": r.part, "samples_per_sec": r.samples_per_sec,

@@ -95,6 +95,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "model_save": (c_int, [c_void_p, c_char_p, _ERROR]),
     "tensor_free": (None, [POINTER(POINTER(CTensor))]),
     "job_parse": (c_int, [c_char_p, c_size_t, c_char_p, _OUT, _ERROR]),
+    "job_set_run": (None, [c_void_p, c_uint32]),
     "job_check": (c_int, [c_void_p, _ERROR]),
     "job_free": (None, [_OUT]),
     "job_feed": (c_int, [c_void_p, c_char_p, POINTER(CTensor), _ERROR]),

@@ -380,11 +380,12 @@ class Model:
                 c.on_train_begin({})
             try:
                 training.run(watch.look)
-            except errors.Stopped:
-                pass  # as was asked for: by Ctrl-C or by a callback
+                self._take(job, checkpoints, training.number)
+            except errors.Stopped:  # as was asked for: by Ctrl-C or by a callback
+                with contextlib.suppress(errors.NotFound):  # before the first step
+                    self._take(job, checkpoints, training.number)
             finally:
                 bar.end()
-            self._take(job, checkpoints)
             watch.look(None)
         self._fits += 1
         if training.interrupted:
@@ -393,9 +394,10 @@ class Model:
             c.on_train_end(watch.logs)
         return self.history
 
-    def _take(self, job: Job, checkpoints: str) -> None:
-        """The weights of the newest checkpoint become the model's."""
+    def _take(self, job: Job, checkpoints: str, run: int) -> None:
+        """The weights of the newest checkpoint of a run become the model's."""
         found = List()
+        _lib.library().weft_job_set_run(job.handle, run)
         _lib.call("job_weights", job.handle, checkpoints.encode(), _lib.STEP_NEWEST, None, None,
                   found.handle.out())
         mine = {p["name"] for p in self._ports(_lib.VARIABLE)}
@@ -469,14 +471,16 @@ class _Watch:
     def __init__(self, model: Model, folder: str, own: Sequence[Callback],
                  bar: _progress.Progress):
         self.model, self.own, self.bar = model, own, bar
-        self.path = os.path.join(folder, "jobs", "fit#1", "history.csv")
+        self.jobs = os.path.join(folder, "jobs")
         self.logs: dict[str, float] = {}
 
     def look(self, report: dict[str, Any] | None) -> bool:
         """Whether to stop. None: the training is over."""
         history = self.model.history
         assert history is not None
-        for row in read_epochs(self.path)[len(history.epoch):]:
+        runs = os.listdir(self.jobs) if os.path.isdir(self.jobs) else []  # one: the folder is new
+        rows = [r for run in runs for r in read_epochs(os.path.join(self.jobs, run, "history.csv"))]
+        for row in rows[len(history.epoch):]:
             number = int(row["epoch"]) - 1
             self.logs = {k: v for k, v in row.items() if k not in NOT_METRICS}
             history.add(number, self.logs)

@@ -180,6 +180,13 @@ def test_callbacks():
     assert abs(m.evaluate(X[:20], 2 - Y[:20])[0] - best) < 1e-5
     kit.raises(weft.Error, "there is none", lambda: m.fit(X, Y, callbacks=[early], verbose=0))
 
+    class AtOnce(callbacks.Callback):
+        def on_train_begin(self, logs=None):
+            self.model.stop_training = True
+
+    m.fit(X, Y, epochs=10**6, verbose=0, callbacks=[AtOnce()])  # before there is any checkpoint
+    assert len(m.history.epoch) < 10**6 and np.isfinite(m.predict(X)).all()
+
 
 def test_generators():
     m, n = dense(), dense()
@@ -284,7 +291,13 @@ def test_files():
         kit.raises(weft.Error, ".safetensors", lambda: m.save("m.h5"))
         kept = pathlib.Path(folder, "kept")
         m.fit(X, Y, verbose=0, checkpoint_dir=kept)
-        assert list(kept.glob("fit#1/step-*/manifest.json"))
+        again = m.fit(X, Y, verbose=0, epochs=2, checkpoint_dir=kept)
+        assert again.epoch == [0, 1]
+        assert len(list(kept.glob("fit#[12]/step-*/manifest.json"))) == 2
+        trained = weights_of(m)[0]
+        from safetensors.numpy import load_file
+        (newest,) = kept.glob("fit#2/step-*/shard-*.safetensors")
+        assert np.array_equal(load_file(newest)["dense/kernel"], trained.astype("float32"))
     before = set(pathlib.Path(tempfile.gettempdir()).glob("weft-*"))
     m.fit(X, Y, verbose=0)
     assert set(pathlib.Path(tempfile.gettempdir()).glob("weft-fit-*")) <= before
