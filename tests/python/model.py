@@ -277,6 +277,47 @@ def test_bad_names():
     kit.raises(weft.Error, "there is no file", lambda: weft.Model.from_onnx("none.onnx"))
 
 
+def test_all_names_are_known():
+    """What libweft says of each kind without options is never that there is no such kind."""
+    def said(call):
+        try:
+            call()
+            return ""
+        except weft.Error as e:
+            return str(e)
+
+    m = dense()
+    tried = 0
+    for name, kind in layers._FAMILY.kinds.items():
+        text = said(lambda k=kind: weft.Model.from_layers([weft.Input([8, 4]), k.kind]))
+        assert "unknown" not in text, (name, text)
+        tried += 1
+    for module, compiled in [
+            (weft.losses, lambda k: m.compile("sgd", k)),
+            (weft.metrics, lambda k: m.compile("sgd", "categorical_crossentropy", metrics=[k]))]:
+        for name, kind in module._FAMILY.kinds.items():
+            text = said(lambda k=kind, c=compiled: c(k.kind))
+            assert "unknown" not in text and "neither" not in text, (name, text)
+            tried += 1
+    for name, kind in weft.optimizers._FAMILY.kinds.items():
+        item = (weft.optimizers.SGD({kind.kind: {"nothing": 1}}) if kind.positional[0] != "learning_rate"
+                else kind(0.1))
+        text = said(lambda i=item: m.compile(i, "mse"))
+        assert "unknown optimizer" not in text and "unknown schedule" not in text, (name, text)
+        assert ("nothing" in text) == (kind.positional[0] != "learning_rate"), (name, text)
+        tried += 1
+    assert tried > 100, tried
+    kit.raises(weft.Error, "unknown", lambda: m.compile("sgd", "mse", metrics=["nothing"]))
+
+
+def test_recurrent_and_nested():
+    m = weft.Model.from_layers([
+        weft.Input([5, 4]), layers.Bidirectional(layers.LSTM(3, return_sequences=True)),
+        layers.TimeDistributed(layers.Dense(2)), layers.Flatten(),
+        layers.Dense(3, kernel_regularizer={"l2": 0.01})])
+    assert m.predict(np.zeros((2, 5, 4), "float32")).shape == (2, 3)
+
+
 def test_files():
     m = dense()
     m.fit(X, Y, verbose=0)
