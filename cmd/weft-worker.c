@@ -83,11 +83,27 @@ static void find_place(const wf_shell *s, place *p)
         p->host[0] = 0;
 }
 
+/* A worker is dialled by others alone. */
+static wf_status admit(void *arg, const wf_hello *hello, wf_err *err)
+{
+    const wf_shell *s = arg;
+    char text[32];
+
+    if (hello->task.role == WF_ROLE_WORKER && hello->task.index < s->conf->n_workers &&
+        hello->task.index != s->self.index)
+        return WF_OK;
+    return wf_fail(err, WF_MISMATCH, "check the addresses in cluster.yaml",
+                   "worker %u is dialled by other workers alone, and not by %s", s->self.index,
+                   wf_task_str(hello->task, text, sizeof text));
+}
+
 static wf_status make(wf_shell *s, const place *at, wf_pool **pool, wf_trainer **t, wf_worker **w,
                       wf_err *err)
 {
     wf_net_conf conf = wf_net_defaults();
 
+    conf.admit = admit;
+    conf.admit_arg = s;
     WF_TRY(wf_shell_connect(s, &conf, err));
     WF_TRY(wf_pool_new(WF_MAX(s->me->threads, 1u), pool, err));
     WF_TRY(wf_trainer_new(&(wf_trainer_conf){.index = s->self.index,

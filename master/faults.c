@@ -38,8 +38,11 @@ static bool may_train(const wf_master *m, const wf_member *who, const wf_job *j)
     return wf_member_is_live(who) || m->now_ns - who->since_ns < m->conf.dead_ns;
 }
 
+/* Where workers hold the variables, a generation is made of all of them. */
 static bool others_may_train(const wf_master *m, const wf_member *who, const wf_job *j)
 {
+    if (wf_member_holds_variables(m, who))
+        return false;
     for (uint32_t i = 0; i < m->n_members; i++)
         if (&m->members[i] != who && may_train(m, &m->members[i], j))
             return true;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 static const wf_exchange_kind *const kinds[] = {&wf_exchange_local, &wf_exchange_mirrored,
-                                                &wf_exchange_ps};
+                                                &wf_exchange_ps, &wf_exchange_ring};
 
 static const wf_exchange_kind *find_kind(const Weft__Start *start)
 {
@@ -70,6 +70,12 @@ void wf_exchange_free(wf_exchange **x)
 wf_status wf_exchange_on_up(wf_exchange *x, const wf_peer *peer, wf_err *err)
 {
     return x->ops->on_up ? x->ops->on_up(x, peer, err) : WF_OK;
+}
+
+void wf_exchange_on_down(wf_exchange *x, const wf_peer *peer)
+{
+    if (x->ops->on_down)
+        x->ops->on_down(x, peer);
 }
 
 wf_status wf_exchange_on_message(wf_exchange *x, const wf_peer *from, const wf_msg *m,

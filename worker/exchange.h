@@ -2,7 +2,8 @@
 /* worker/exchange.h - how a worker exchanges variables: it asks for the weights of a step and gives
  * the gradients of a step, and an exchange brings both to the place where the variables live. One
  * row and one file for each place: parameter servers (exchange/ps.c), this process
- * (exchange/local.c), each device of this process (exchange/mirrored.c).
+ * (exchange/local.c), each device of this process (exchange/mirrored.c), each worker
+ * (exchange/ring.c).
  *
  * A set of weights holds one contiguous buffer for each variable. A frozen variable, which never
  * changes, is the same in all sets. Gradient buffers belong to the exchange: a kernel writes
@@ -95,6 +96,7 @@ typedef struct wf_exchange_save {
 typedef struct wf_exchange_ops {
     void (*free)(wf_exchange *x);
     wf_status (*on_up)(wf_exchange *x, const wf_peer *peer, wf_err *err);
+    void (*on_down)(wf_exchange *x, const wf_peer *peer);
     wf_status (*on_message)(wf_exchange *x, const wf_peer *from, const wf_msg *m, int64_t now_ns,
                             wf_err *err);
     wf_status (*retry)(wf_exchange *x, int64_t now_ns, wf_err *err);
@@ -145,7 +147,8 @@ typedef struct wf_exchange_kind {
     size_t (*device_bytes)(const Weft__Start *start, const wf_device *device);
 } wf_exchange_kind;
 
-extern const wf_exchange_kind wf_exchange_local, wf_exchange_mirrored, wf_exchange_ps;
+extern const wf_exchange_kind wf_exchange_local, wf_exchange_mirrored, wf_exchange_ps,
+    wf_exchange_ring;
 
 /* Opens the exchange that conf->start names; the caller owns *out. What conf points to is borrowed
  * for its life, but for `ps`. Errors: WF_PROTO for a name that this weft does not know, and for
@@ -166,8 +169,11 @@ bool wf_exchange_comes_ahead(const Weft__Start *start);
 /* The bytes of the device that variables will take when an exchange is opened. */
 size_t wf_exchange_device_bytes(const Weft__Start *start, const wf_device *device);
 
-/* A link to `peer` is fresh: what it may have missed is sent again. */
+/* A link to `peer` is fresh: what it may have missed is sent again. Errors: WF_BROKEN if that
+ * cannot be; WF_NOMEM. */
 WF_MUST_USE wf_status wf_exchange_on_up(wf_exchange *x, const wf_peer *peer, wf_err *err);
+/* The link to `peer` is lost; a peer that was accepted is gone after the call. */
+void wf_exchange_on_down(wf_exchange *x, const wf_peer *peer);
 /* A message of a peer that the exchange talks to. Errors: WF_PROTO. */
 WF_MUST_USE wf_status wf_exchange_on_message(wf_exchange *x, const wf_peer *from, const wf_msg *m,
                                              int64_t now_ns, wf_err *err);

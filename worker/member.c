@@ -148,6 +148,7 @@ static wf_status begin(wf_worker *w, wf_err *err)
         return wf_fail(err, WF_PROTO, NULL, "a start without a view");
     WF_TRY(room_for_ps(w, view, err));
     WF_TRY(dial_all(w, view, err));
+    WF_TRY(wf_fellows_dial(w, view, err));
     WF_TRY(w->conf.ops.start(w->conf.ops.arg, w->start, &w->job, err));
     if (w->job.batch == 0 || w->job.pipeline > WF_MAX_PIPELINE)
         return wf_fail(err, WF_INVALID, NULL, "batch %lu and pipeline %u cannot be",
@@ -156,6 +157,7 @@ static wf_status begin(wf_worker *w, wf_err *err)
     for (uint32_t i = 0; i < w->n_ps; i++)
         if (w->ps[i] && w->ps[i]->up)
             WF_TRY(wf_exchange_on_up(w->exchange, w->ps[i], err));
+    WF_TRY(wf_fellows_tell(w, err));
     w->round = w->start->round ? w->start->round->round : 0;
     return WF_OK;
 }

@@ -35,6 +35,12 @@ typedef struct wf_step_place {
     uint64_t split, end;
 } wf_step_place;
 
+/* Another worker, to exchange gradients with. */
+typedef struct wf_fellow {
+    wf_peer *peer;                  /* dialled or accepted; NULL: neither */
+    char address[WF_ADDRESSES_MAX]; /* that was dialled */
+} wf_fellow;
+
 struct wf_worker {
     wf_worker_conf conf;
     wf_net *net;
@@ -42,6 +48,8 @@ struct wf_worker {
     wf_peer **ps;       /* dialled, by index; kept from job to job */
     char (*ps_address)[WF_ADDRESSES_MAX];
     uint32_t n_ps;
+    wf_fellow *fellows; /* [n_fellows], by index; kept from job to job: fellows.c */
+    uint32_t n_fellows;
 
     wf_err broken;      /* why this process is to end: a device of it is; status WF_OK: it is not */
     Weft__Start *start; /* the job in hand, or NULL */
@@ -155,6 +163,16 @@ WF_MUST_USE wf_status wf_round_open(wf_worker *w, wf_err *err);
 WF_MUST_USE wf_status wf_member_register(wf_worker *w, wf_err *err);
 WF_MUST_USE wf_status wf_member_start(wf_worker *w, const wf_msg *m, wf_err *err);
 void wf_member_halt(wf_worker *w);
+
+/* fellows.c */
+/* Dials the workers of a view that have smaller numbers, but for those that are dialled already at
+ * the same address. */
+WF_MUST_USE wf_status wf_fellows_dial(wf_worker *w, const Weft__View *view, wf_err *err);
+/* Links to workers come and go. */
+WF_MUST_USE wf_status wf_fellows_on_up(wf_worker *w, wf_peer *peer, wf_err *err);
+void wf_fellows_on_down(wf_worker *w, const wf_peer *peer);
+/* Tells a new exchange of the links that there are. */
+WF_MUST_USE wf_status wf_fellows_tell(wf_worker *w, wf_err *err);
 
 /* splits.c */
 WF_MUST_USE wf_status wf_splits_on_grant(wf_worker *w, const wf_msg *m, wf_err *err);

@@ -43,6 +43,7 @@ void wf_worker_free(wf_worker **w)
     wf_member_halt(*w);
     free((*w)->ps);
     free((*w)->ps_address);
+    free((*w)->fellows);
     free(*w);
     *w = NULL;
 }
@@ -190,14 +191,20 @@ wf_status wf_worker_on_event(wf_worker *w, wf_event *ev, int64_t now_ns, wf_err 
             wf_hold_move(w, WF_HOLD_LINK_FRESH);
             w->due_sent = false;
             rc = wf_member_register(w, err);
-        } else if (w->exchange) {
-            rc = wf_exchange_on_up(w->exchange, ev->peer, err);
+        } else {
+            rc = wf_fellows_on_up(w, ev->peer, err);
+            if (rc == WF_OK && w->exchange)
+                rc = wf_exchange_on_up(w->exchange, ev->peer, err);
         }
         break;
     case WF_EV_DOWN:
         if (ev->peer == w->session.peer) {
             wf_session_lost(&w->session, now_ns);
             w->want_sent = w->due_sent = false;
+        } else {
+            if (w->exchange)
+                wf_exchange_on_down(w->exchange, ev->peer);
+            wf_fellows_on_down(w, ev->peer);
         }
         break;
     case WF_EV_REFUSED:

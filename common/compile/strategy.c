@@ -18,7 +18,7 @@ const wf_strategy *const wf_strategies[] = {
     NULL};
 
 /* Named in documents of this project as what is to come. */
-static const char *const planned[] = {"hybrid", "multi_worker_mirrored"};
+static const char *const planned[] = {"hybrid"};
 
 const wf_strategy *wf_strategy_find(const char *name)
 {
@@ -59,7 +59,9 @@ wf_status wf_strategy_check_name(const wf_job_conf *job, wf_err *err)
 wf_status wf_strategy_of_job(const wf_job_conf *job, uint32_t n_ps, uint32_t n_workers,
                              const wf_strategy **out, wf_err *err)
 {
-    const char *otherwise = n_ps ? "parameter_server" : "local";
+    const char *otherwise = n_ps            ? "parameter_server"
+                            : n_workers > 1 ? "multi_worker_mirrored"
+                                            : "local";
     int line = job->strategy ? job->strategy_line : 1;
     const wf_strategy *s;
 
@@ -75,10 +77,11 @@ wf_status wf_strategy_of_job(const wf_job_conf *job, uint32_t n_ps, uint32_t n_w
                        "%s:%d: strategy %s wants at most %u ps, and the cluster has %u", job->path,
                        line, s->name, s->ps_most, n_ps);
     if (n_workers > s->workers_most)
-        return wf_fail(err, WF_USAGE, "take ps, which more workers can share",
-                       "%s:%d: strategy %s is for at most %u worker%s, and the cluster has %u",
-                       job->path, line, s->name, s->workers_most, s->workers_most == 1 ? "" : "s",
-                       n_workers);
+        return wf_fail(
+            err, WF_USAGE,
+            "take \"strategy: multi_worker_mirrored\", or ps, which more workers can share",
+            "%s:%d: strategy %s is for at most %u worker%s, and the cluster has %u", job->path,
+            line, s->name, s->workers_most, s->workers_most == 1 ? "" : "s", n_workers);
     *out = s;
     return WF_OK;
 }

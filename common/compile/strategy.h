@@ -31,8 +31,9 @@ const wf_strategy *wf_strategy_find(const char *name);
  * WF_USAGE, WF_UNSUPPORTED, with file and line. */
 WF_MUST_USE wf_status wf_strategy_check_name(const wf_job_conf *job, wf_err *err);
 /* The strategy of a job on a cluster of so many ps and workers: the one that the job names, else
- * parameter_server where there are ps, and local where there are none. Errors: WF_USAGE, with file
- * and line, for a name that there is not and for a cluster that does not fit; WF_UNSUPPORTED. */
+ * parameter_server where there are ps, multi_worker_mirrored where there are several workers alone,
+ * and else local. Errors: WF_USAGE, with file and line, for a name that there is not and for a
+ * cluster that does not fit; WF_UNSUPPORTED. */
 WF_MUST_USE wf_status wf_strategy_of_job(const wf_job_conf *job, uint32_t n_ps, uint32_t n_workers,
                                          const wf_strategy **out, wf_err *err);
 /* Among how many holders the variables are divided: the files of a checkpoint. */

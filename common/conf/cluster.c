@@ -265,10 +265,6 @@ static wf_status check_cluster(wf_conf_reader *r, const wf_tree *root, wf_cluste
         return wf_read_fail(r, root, err, WF_USAGE, NULL,
                             "the cluster's name has %zu letters; %d may be", strlen(c->name),
                             WF_CONF_MAX_NAME);
-    if (c->n_ps == 0 && c->n_workers > 1)
-        return wf_read_fail(r, root, err, WF_USAGE, "name a ps, or one worker alone",
-                            "there are %u workers and no \"ps\" to share variables through",
-                            c->n_workers);
     if (c->dead_ms < 2 * c->heartbeat_ms)
         return wf_read_fail(r, root, err, WF_USAGE, "make it three times as long or more",
                             "\"dead_ms\" %" PRId64 " is less than two heartbeats of %" PRId64 " ms",

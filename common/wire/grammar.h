@@ -64,14 +64,17 @@ typedef enum wf_kind {
     WF_PULL,
     WF_WEIGHTS, /* ps -> worker: parts of the answer to a pull */
     WF_PUSH,
-    WF_PUSH_OK,  /* ps -> worker: the named slices have this step */
-    WF_DENIED,   /* ps -> worker: wrong job, generation, map or view; and where slices moved */
-    WF_LIST_OK,  /* ps -> worker: the list is registered, pulls and pushes may follow */
-    WF_STATE,    /* ps -> ps: the state of a slice that moves */
-    WF_STATE_OK, /* ps -> ps: it is taken, or why not */
-    WF_CLOCK,    /* worker -> ps: it joins those who wait for each other, or leaves them */
-    WF_CLOCK_OK, /* ps -> worker: the clock of its next step */
-    WF_DECIDED,  /* ps -> worker -> ps: whose gradients make up a step of all workers */
+    WF_PUSH_OK,    /* ps -> worker: the named slices have this step */
+    WF_DENIED,     /* ps -> worker: wrong job, generation, map or view; and where slices moved */
+    WF_LIST_OK,    /* ps -> worker: the list is registered, pulls and pushes may follow */
+    WF_STATE,      /* ps -> ps: the state of a slice that moves */
+    WF_STATE_OK,   /* ps -> ps: it is taken, or why not */
+    WF_CLOCK,      /* worker -> ps: it joins those who wait for each other, or leaves them */
+    WF_CLOCK_OK,   /* ps -> worker: the clock of its next step */
+    WF_DECIDED,    /* ps -> worker -> ps: whose gradients make up a step of all workers */
+    WF_RING_SUMS,  /* worker -> worker: a range of gradients that are added up */
+    WF_RING_GIVEN, /* worker -> worker: its part of a step is complete */
+    WF_RING_DONE,  /* worker -> worker: a step is applied */
 
     WF_ASK = 80, /* client -> master: any command of the command line */
     WF_ANSWER,

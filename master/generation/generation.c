@@ -97,7 +97,8 @@ static wf_status make_start(wf_master *m, wf_job *j, Weft__Start own, wf_msg *ms
         WF_TRY(wf_round_message_make(&j->rounds, &round, err));
         own.round = &round.body;
     }
-    if (wf_view_of_ps(m, &view, err) != WF_OK) { /* workers have links to ps only */
+    /* Workers have links to the ps, or where there are none to each other. */
+    if ((m->n_ps ? wf_view_of_ps(m, &view, err) : wf_view_make(m, &view, err)) != WF_OK) {
         wf_round_message_free(&round);
         return err->status;
     }

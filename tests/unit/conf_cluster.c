@@ -69,8 +69,6 @@ static const bad_text bad[] = {
     {"", WF_USAGE, "/home/me/cluster.yaml:1: the cluster has no \"master\""},
     {"- a\n", WF_USAGE, "/home/me/cluster.yaml:1: the cluster must be a map"},
     {HEAD HEAD REST, WF_USAGE, "/home/me/cluster.yaml:2: \"master\" is given a second time"},
-    {HEAD "workers: [{address: tcp://127.0.0.1:3}, {address: tcp://127.0.0.1:4}]\n", WF_USAGE,
-     "*there are 2 workers and no \"ps\" to share variables through"},
     {HEAD REST "direct_connections: 1\n", WF_USAGE,
      "/home/me/cluster.yaml:4: \"direct_connections\" is on or off"},
     {HEAD REST "shared_memory: perhaps\n", WF_USAGE,

@@ -115,12 +115,10 @@ static void update_chunks(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static wf_status end_step(wf_exchange *x, uint32_t step, wf_err *err)
+wf_status wf_local_update(wf_local *l, wf_err *err)
 {
-    wf_local *l = (wf_local *)x;
     uint64_t chunks = 0;
 
-    wf_assert(step == x->acked + 1);
     l->n_updated = 0;
     for (uint32_t i = 0; i < l->n_variables; i++) {
         wf_local_variable *v = &l->variables[i];
@@ -139,6 +137,13 @@ static wf_status end_step(wf_exchange *x, uint32_t step, wf_err *err)
         wf_pool_for(l->conf.pool, (int64_t)chunks, 1, update_chunks, l);
     for (uint32_t i = 0; i < l->n_variables; i++)
         l->variables[i].pushed = false;
+    return WF_OK;
+}
+
+static wf_status end_step(wf_exchange *x, uint32_t step, wf_err *err)
+{
+    wf_assert(step == x->acked + 1);
+    WF_TRY(wf_local_update((wf_local *)x, err));
     x->begun = x->acked = step;
     return WF_OK;
 }

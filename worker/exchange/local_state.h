@@ -5,6 +5,7 @@
  *   local_device.c  those of variables that live on a device
  *   local_file.c    values from files, and the file of a checkpoint
  *   mirrored.c      a copy of them on each of several devices
+ *   ring.c          a copy of them in each of several workers (ring_state.h)
  */
 #ifndef WF_WORKER_EXCHANGE_LOCAL_STATE_H
 #define WF_WORKER_EXCHANGE_LOCAL_STATE_H
@@ -73,6 +74,9 @@ WF_MUST_USE wf_status wf_local_open(const wf_exchange_conf *conf, wf_exchange **
 WF_MUST_USE wf_status wf_local_init(wf_local *l, const wf_exchange_ops *ops,
                                     const wf_exchange_conf *conf, wf_err *err);
 void wf_local_close(wf_local *l);
+/* Updates the variables that are marked as pushed, by their gradients. Errors: what a device says.
+ */
+WF_MUST_USE wf_status wf_local_update(wf_local *l, wf_err *err);
 
 /* local_device.c: whose memory a variable is (wf_exchange_home). */
 const wf_device *wf_local_home(const Weft__Start *start, const wf_device *device,

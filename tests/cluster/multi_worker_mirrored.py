@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""strategy: multi_worker_mirrored: workers that hold all variables and add up their gradients.
+
+All batches of the data are the same 8 records, so that a step has the same mean whoever computes how
+many of them: after n updates the weights are those of one worker with one batch or two after n steps.
+"""
+import json
+import os
+import re
+
+from weftlib import Cluster, check, main, needs, until
+
+needs("numpy", "safetensors")
+import numpy as np  # noqa: E402
+import small  # noqa: E402
+from losses import saved_weights  # noqa: E402
+
+BATCH, RECORDS, EPOCHS = 8, 2048, 3
+RING = "strategy: multi_worker_mirrored"
+ADAM, SGD = "{adam: {learning_rate: 0.002}}", "{sgd: {learning_rate: 0.02}}"
+
+
+def write_job(c, how, batch=BATCH, epochs=EPOCHS, every_steps=40, more=(), records=RECORDS,
+              optimizer=ADAM):
+    small.write_job(c, epochs=epochs, every_steps=every_steps, records=records,
+                    change=[("seed: 1", f"{how}\nseed: 1"), ("batch: 8", f"batch: {batch}"),
+                            ("split_records: 64", "split_records: 64\n  shuffle: false"),
+                            ("{sgd: {learning_rate: 0.05}}", optimizer), *more])
+    for name in ("x.npy", "y.npy"):
+        a = np.load(c.path(name))
+        np.save(c.path(name), np.tile(a[:BATCH], (len(a) // BATCH,) + (1,) * (a.ndim - 1)))
+
+
+def updates(c):
+    """How many updates the variables of the newest checkpoint have had."""
+    with open(os.path.join(c.saved("small", c.checkpoints("small")[-1]), "manifest.json"), encoding="utf-8") as f:
+        counts = {s["updates"] for v in json.load(f)["variables"] for s in v["slices"]}
+    check(len(counts) == 1, f"slices have different numbers of updates: {counts}")
+    return counts.pop()
+
+
+def trained(weft, how, ps=0, workers=1, **kinds):
+    with Cluster(weft, ps=ps, workers=workers) as c:
+        write_job(c, how, **kinds)
+        c.must("up")
+        c.must("train", "small.yaml")
+        return saved_weights(c, "small"), updates(c)
+
+
+def check_close(ours, theirs, what, atol=1e-7):
+    check(ours.keys() == theirs.keys(), f"{what}: {sorted(ours)} and {sorted(theirs)}")
+    for name in ours:
+        check(np.allclose(ours[name], theirs[name], rtol=1e-6, atol=atol),
+              f"{what}: {name} differs by {np.abs(ours[name] - theirs[name]).max()}")
+
+
+def alone_after(weft, n, batch=BATCH, optimizer=ADAM):
+    """One worker that holds the variables, after n steps."""
+    epochs = 3 * EPOCHS
+    weights, steps = trained(weft, "strategy: local", batch=batch, epochs=epochs, optimizer=optimizer,
+                             more=[(f"epochs: {epochs}", f"epochs: {epochs}\nsteps: {n}")])
+    check(steps == n, f"{steps} steps are not {n}")
+    return weights
+
+
+def workers_train_as_one_with_the_summed_batch(weft):
+    """Two and three workers; also where the ps make the steps (bsp)."""
+    steps = RECORDS // BATCH * EPOCHS
+    for workers, how, ps in ((2, RING, 0), (3, RING, 0), (2, "consistency: {mode: bsp}", 2)):
+        ours, n = trained(weft, how, ps=ps, workers=workers, optimizer=SGD)
+        check(max(200, steps // workers) <= n < steps, f"{n} updates of {steps} steps of {workers} workers")
+        print(f"     {workers} workers, {ps} ps: {n} updates of {steps} steps")
+        check_close(ours, alone_after(weft, n, BATCH, SGD), f"{how}: {workers} workers, {n} updates", 1e-6)
+        check_close(ours, alone_after(weft, n, workers * BATCH, SGD), f"{how}: {workers} batches, {n} updates", 5e-6)
+
+
+def one_worker_has_the_bits_of_local(weft):
+    with Cluster(weft, ps=0, workers=1) as c:
+        write_job(c, RING)
+        c.must("up")
+        c.must("train", "small.yaml")
+        ours, log = saved_weights(c, "small"), c.read(os.path.join(".weft", "logs", "worker-0.log"))
+    check("the cluster has one worker: nothing is sent" in log, log)
+    theirs, _ = trained(weft, "strategy: local")
+    check(all((ours[name] == theirs[name]).all() for name in theirs), "other bits than those of local")
+
+
+def several_workers_without_ps_take_it_by_themselves(weft):
+    with Cluster(weft, ps=0, workers=2) as c:
+        write_job(c, "on_nan: stop")
+        c.must("up")
+        c.must("train", "small.yaml")
+        for i in (0, 1):
+            log = c.read(os.path.join(".weft", "logs", f"worker-{i}.log"))
+            check(re.search(r"worker\.adds_up workers=2 buckets=1 bytes=2704", log), log)
+
+
+def over_tcp(weft):
+    """With checksums, and without memory that processes share."""
+    for more in ("shared_memory: off\nchecksums: always", "shared_memory: off\ndirect_connections: off"):
+        with Cluster(weft, ps=0, workers=2, transport="tcp", more=more) as c:
+            write_job(c, RING, epochs=1)
+            c.must("up")
+            c.must("train", "small.yaml")
+            n = updates(c)
+            ours = saved_weights(c, "small")
+        check_close(ours, alone_after(weft, n), f"{more}, {n} updates")
+
+
+def whoever_is_killed_the_job_goes_back_to_its_checkpoint_and_ends(weft):
+    with Cluster(weft, ps=0, workers=3) as c:
+        write_job(c, RING, epochs=30, every_steps=400, records=8 * RECORDS)
+        c.must("up")
+        training = c.start("train", "small.yaml")
+        for task in ("worker/1", "worker/0", "master", "worker/2"):
+            c.until_job("small", lambda j: j["state"] == "running" and j["step"] > 0, "runs")
+            step, generation = c.job("small")["step"], c.job("small")["generation"]
+            c.until_job("small", lambda j: j["step"] >= step + 500, "goes on")
+            c.kill(task)
+            if task != "master":
+                c.until_job("small", lambda j: j["generation"] > generation and j["state"] == "running",
+                            f"goes back after the death of {task}")
+        result = c.end_of(training, 120)
+        check(result.code == 0, f"{result}")
+        job = c.job("small")
+        check(job["state"] == "done" and job["step"] == 8 * RECORDS // BATCH * 30, str(job))
+        n = updates(c)
+        check(job["step"] // 3 <= n <= job["step"], f"{n} updates of {job['step']} steps")
+
+
+def a_job_goes_on_under_another_strategy(weft):
+    with Cluster(weft, ps=2, workers=2) as c:
+        write_job(c, "consistency: {mode: bsp}", epochs=1)
+        c.must("up")
+        c.must("train", "small.yaml")
+        first = updates(c)
+        c.must("down")
+        c.resize(0)
+        c.must("up")
+        c.must("recover", "small", "--set", "strategy=multi_worker_mirrored", "--set", "epochs=2")
+        until(lambda: c.job("small")["state"] == "done", "the job ends")
+        second, weights = updates(c), saved_weights(c, "small")
+        check(second > first, f"{first} and {second} updates")
+        check_close(weights, alone_after(weft, second), f"{second} updates")
+        c.must("down")
+        c.resize(2)
+        c.must("up")
+        c.must("recover", "small", "--set", "strategy=parameter_server", "--set", "epochs=3")
+        until(lambda: c.job("small")["state"] == "done", "the job ends")
+        third, weights = updates(c), saved_weights(c, "small")
+        check_close(weights, alone_after(weft, third), f"{third} updates")
+
+
+def what_a_cluster_cannot_serve_is_said(weft):
+    def said(c, code, words):
+        result = c.run("train", "small.yaml")
+        check(result.code == code and re.search(words, result.err), f"{words} is not in: {result}")
+    with Cluster(weft, ps=1, workers=2) as c:
+        write_job(c, RING)
+        said(c, 1, r"small\.yaml:\d+: strategy multi_worker_mirrored wants at most 0 ps, and the cluster has 1; ")
+    with Cluster(weft, ps=0, workers=2) as c:
+        write_job(c, "strategy: local")
+        said(c, 1, r"small\.yaml:\d+: strategy local is for at most 1 worker, and the cluster has 2; "
+                   r'take "strategy: multi_worker_mirrored"')
+
+
+main([workers_train_as_one_with_the_summed_batch, one_worker_has_the_bits_of_local,
+      several_workers_without_ps_take_it_by_themselves, over_tcp,
+      whoever_is_killed_the_job_goes_back_to_its_checkpoint_and_ends, a_job_goes_on_under_another_strategy,
+      what_a_cluster_cannot_serve_is_said])

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/exchange_ring.c - three workers that add up their gradients over nets in memory: means
+ * are weighted by records, whoever is idle or drops its step; all workers have the same bits. */
+#include "common/base/size.h"
+#include "common/ckpt/initial.h"
+#include "common/ckpt/shard.h"
+#include "common/wire/parts.h"
+#include "tests/kit/memdisk.h"
+#include "tests/kit/memnet.h"
+#include "worker/exchange/ring_state.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* The kernel is longer than a bucket. */
+enum { WORKERS = 3, N = 4, KERNEL = WF_RING_BUCKET + 12345, MEAN = 7, TABLE = 5, BIAS = 3 };
+enum { GENERATION = 4, MS = 1000000 };
+
+static const uint64_t counts[N] = {KERNEL, MEAN, TABLE, BIAS};
+
+typedef struct worker {
+    wf_net *net;
+    wf_exchange *exchange;
+    bool is_up[WORKERS];
+    wf_status says; /* to the last message */
+    uint32_t step;  /* its own */
+} worker;
+
+typedef struct world {
+    wf_memnet nets;
+    wf_memdisk *disk;
+    worker workers[WORKERS];
+    Weft__Start start;
+    Weft__Variable rows[N], *list[N];
+    Weft__Slice slices[N], *slice_list[N];
+    Weft__View view;
+    Weft__Member members[WORKERS], *member_list[WORKERS];
+    int64_t dims[N], now_ns;
+    bool done_is_lost; /* nobody hears that another has applied a step */
+} world;
+
+static world w;
+static double want[N][KERNEL]; /* the weights by double precision */
+
+static float first_value(uint32_t variable, uint64_t i)
+{
+    return (float)(variable + 1) * 0.5F + (float)(i % 97) * 0.01F;
+}
+
+static float gradient_value(uint32_t who, uint32_t variable, uint32_t step, uint64_t i)
+{
+    return (float)((i * 7 + step * 13 + variable + who * 5) % 31) * 0.02F - 0.3F;
+}
+
+static void write_first_values(void)
+{
+    wf_disk *disk = wf_memdisk_disk(w.disk);
+    wf_shard_tensor tensors[N];
+    wf_shard_writer *writer = NULL;
+    char sum[WF_SUM_TEXT];
+    uint64_t bytes;
+    wf_err err;
+
+    for (uint32_t v = 0; v < N; v++)
+        tensors[v] = (wf_shard_tensor){
+            .name = w.rows[v].name, .dtype = WF_F32, .rank = 1, .dims = {w.dims[v]}};
+    assert_int_equal(wf_disk_make_dirs(disk, "/ckpt/j", &err), WF_OK);
+    assert_int_equal(
+        wf_shard_create(disk, "/ckpt/j/" WF_INITIAL_NAME, tensors, N, NULL, 0, &writer, &err),
+        WF_OK);
+    for (uint32_t v = 0; v < N; v++)
+        for (uint64_t i = 0; i < counts[v]; i++) {
+            float value = first_value(v, i);
+
+            want[v][i] = value;
+            assert_int_equal(wf_shard_write(writer, &value, sizeof value, &err), WF_OK);
+        }
+    assert_int_equal(wf_shard_finish(&writer, &bytes, sum, &err), WF_OK);
+}
+
+static void make_start(void)
+{
+    static const uint32_t kinds[N] = {WF_KIND_TRAINABLE, WF_KIND_STATISTIC, WF_KIND_FROZEN,
+                                      WF_KIND_TRAINABLE};
+    static char *const names[N] = {"kernel", "mean", "table", "bias"};
+
+    weft__start__init(&w.start);
+    weft__view__init(&w.view);
+    for (uint32_t v = 0; v < N; v++) {
+        weft__variable__init(&w.rows[v]);
+        w.dims[v] = (int64_t)counts[v];
+        w.rows[v].name = names[v];
+        w.rows[v].dtype = WF_F32;
+        w.rows[v].kind = kinds[v];
+        w.rows[v].momentum = v == 1 ? 0.9 : 0;
+        w.rows[v].dims = &w.dims[v];
+        w.rows[v].n_dims = 1;
+        w.list[v] = &w.rows[v];
+        weft__slice__init(&w.slices[v]);
+        w.slices[v].variable = v;
+        w.slices[v].count = counts[v];
+        w.slice_list[v] = &w.slices[v];
+    }
+    for (uint32_t i = 0; i < WORKERS; i++) {
+        weft__member__init(&w.members[i]);
+        w.members[i].role = WF_ROLE_WORKER;
+        w.members[i].index = 10 + i;
+        w.members[i].incarnation = 100 + i;
+        w.member_list[WORKERS - 1 - i] = &w.members[i];
+    }
+    w.view.members = w.member_list;
+    w.view.n_members = WORKERS;
+    w.start.job = "j";
+    w.start.checkpoint_dir = "/ckpt";
+    w.start.strategy = "multi_worker_mirrored";
+    w.start.rule = "sgd";
+    w.start.initial = true;
+    w.start.learning_rate = 0.25;
+    w.start.variables = w.list;
+    w.start.n_variables = N;
+    w.start.slices = w.slice_list;
+    w.start.n_slices = N;
+    w.start.view = &w.view;
+}
+
+static void open_worker(uint32_t i)
+{
+    wf_task self = {WF_ROLE_WORKER, 10 + i};
+    wf_net_conf conf = wf_memnet_conf(&w.nets, self, 100 + i);
+    char address[32];
+    wf_err err;
+
+    w.workers[i].net = wf_memnet_new(&conf);
+    snprintf(address, sizeof address, "mem://worker-%u", i);
+    wf_memnet_listen(&w.nets, w.workers[i].net, address);
+    for (uint32_t k = 0; k < i; k++) {
+        snprintf(address, sizeof address, "mem://worker-%u", k);
+        wf_memnet_dial(&w.nets, w.workers[i].net, (wf_task){WF_ROLE_WORKER, 10 + k}, address);
+    }
+    assert_int_equal(wf_exchange_open(&(wf_exchange_conf){.start = &w.start,
+                                                          .net = w.workers[i].net,
+                                                          .generation = GENERATION,
+                                                          .checksums = true,
+                                                          .incarnation = 100 + i,
+                                                          .disk = wf_memdisk_disk(w.disk)},
+                                      &w.workers[i].exchange, &err),
+                     WF_OK);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    w = (world){.disk = wf_memdisk_new()};
+    wf_memnet_init(&w.nets, "ring");
+    make_start();
+    write_first_values();
+    for (uint32_t i = 0; i < WORKERS; i++)
+        open_worker(i);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < WORKERS; i++) {
+        wf_exchange_free(&w.workers[i].exchange);
+        wf_net_free(&w.workers[i].net, 0);
+    }
+    wf_memnet_close(&w.nets);
+    wf_memdisk_free(&w.disk);
+    return 0;
+}
+
+static void run_worker(worker *it)
+{
+    wf_event ev;
+
+    wf_net_poll(it->net, w.now_ns);
+    while (wf_net_event(it->net, w.now_ns, &ev)) {
+        if (ev.kind == WF_EV_UP) {
+            assert_int_equal(wf_exchange_on_up(it->exchange, ev.peer, NULL), WF_OK);
+            it->is_up[ev.peer->task.index - 10] = true;
+        }
+        if (ev.kind != WF_EV_MESSAGE)
+            continue;
+        if (!w.done_is_lost || ev.msg->head.kind != WF_RING_DONE)
+            it->says = wf_exchange_on_message(it->exchange, ev.peer, ev.msg, w.now_ns, NULL);
+        wf_net_free_msg(it->net, &ev.msg);
+    }
+    wf_net_flush(it->net, w.now_ns);
+}
+
+/* `but`: one that does not look at its messages. */
+static void turn(uint32_t but)
+{
+    for (int k = 0; k < 30; k++) {
+        for (uint32_t i = 0; i < WORKERS; i++)
+            if (i != but)
+                run_worker(&w.workers[i]);
+        w.now_ns += 2 * MS;
+    }
+    for (uint32_t i = 0; i < WORKERS; i++)
+        assert_int_equal(w.workers[i].says, WF_OK);
+}
+
+/* A step of a worker, with gradients of so many records; 0: it drops them. */
+static void make_step(uint32_t who, uint32_t records)
+{
+    worker *it = &w.workers[who];
+    uint32_t step = ++it->step;
+
+    assert_int_equal(wf_exchange_want(it->exchange, (int)(step % WF_STEP_SETS), step, NULL), WF_OK);
+    assert_true(wf_exchange_ready(it->exchange, (int)(step % WF_STEP_SETS)));
+    wf_exchange_begin_step(it->exchange, step, WF_MAX(records, 1u));
+    for (uint32_t v = 0; v < N; v++) {
+        float *g = v == 2 ? NULL : wf_exchange_gradient(it->exchange, step, v);
+
+        for (uint64_t i = 0; g && i < counts[v]; i++)
+            g[i] = records ? gradient_value(who, v, step, i) : NAN;
+    }
+    for (uint32_t v = 0; records && v < N; v++)
+        if (v != 2)
+            assert_int_equal(wf_exchange_push(it->exchange, step, v, NULL), WF_OK);
+    if (!records)
+        assert_int_equal(wf_exchange_drop_step(it->exchange, step, NULL), WF_OK);
+    assert_int_equal(wf_exchange_end_step(it->exchange, step, NULL), WF_OK);
+}
+
+/* All workers' parts of a common step: records, or -1 for one that is idle. */
+static void want_step(const int records[WORKERS])
+{
+    double total = 0;
+
+    for (uint32_t k = 0; k < WORKERS; k++)
+        total += WF_MAX(records[k], 0);
+    for (uint32_t v = 0; v < N && total > 0; v++)
+        for (uint64_t i = 0; v != 2 && i < counts[v]; i++) {
+            double mean = 0;
+
+            for (uint32_t k = 0; k < WORKERS; k++)
+                if (records[k] > 0)
+                    mean += records[k] / total * gradient_value(k, v, w.workers[k].step, i);
+            want[v][i] = v == 1 ? 0.9 * want[v][i] + 0.1 * mean : want[v][i] - 0.25 * mean;
+        }
+}
+
+static void check_weights(void)
+{
+    for (uint32_t v = 0; v < N; v++) {
+        const float *first = wf_exchange_weights(w.workers[0].exchange, 0, v);
+
+        for (uint64_t i = 0; i < counts[v]; i++)
+            assert_true(fabs(want[v][i] - first[i]) < 2e-6);
+        for (uint32_t k = 1; k < WORKERS; k++)
+            assert_memory_equal(wf_exchange_weights(w.workers[k].exchange, 0, v), first,
+                                counts[v] * sizeof(float));
+    }
+}
+
+static void means_are_weighted_by_records_and_equal_in_all_workers(void **state)
+{
+    static const int plan[][WORKERS] = {{8, 8, 8},  {8, 4, 1},   {5, -1, 3}, {-1, -1, 7},
+                                        {6, 0, 2},  {-1, 3, -1}, {0, 0, 0},  {0, -1, -1},
+                                        {1, 9, 32}, {2, -1, 2}};
+
+    (void)state;
+    turn(WORKERS);
+    for (size_t s = 0; s < WF_COUNT(plan); s++) {
+        for (uint32_t k = 0; k < WORKERS; k++)
+            if (plan[s][k] >= 0)
+                make_step(k, (uint32_t)plan[s][k]);
+            else
+                assert_int_equal(wf_exchange_leave(w.workers[k].exchange, NULL), WF_OK);
+        turn(WORKERS);
+        want_step(plan[s]);
+        check_weights();
+        for (uint32_t k = 0; k < WORKERS; k++)
+            assert_int_equal(wf_exchange_in_flight(w.workers[k].exchange), 0);
+    }
+}
+
+/* While one has not taken its messages no other counts the step as done, or begins another. */
+static void a_step_is_acknowledged_once_all_have_applied_it(void **state)
+{
+    static const int all[WORKERS] = {3, 4, 5};
+    wf_waiting late = {.what = ""};
+
+    (void)state;
+    turn(WORKERS);
+    for (uint32_t k = 0; k < WORKERS; k++)
+        make_step(k, (uint32_t)all[k]);
+    turn(2);
+    assert_int_equal(wf_exchange_in_flight(w.workers[0].exchange), 1);
+    assert_int_equal(wf_exchange_want(w.workers[0].exchange, 2, 2, NULL), WF_OK);
+    assert_false(wf_exchange_ready(w.workers[0].exchange, 2));
+    wf_exchange_name_late(w.workers[0].exchange, WF_EXCHANGE_ACKS, 1, &late);
+    assert_int_equal(late.whom.role, WF_ROLE_WORKER);
+    turn(WORKERS);
+    assert_int_equal(wf_exchange_in_flight(w.workers[0].exchange), 0);
+    assert_true(wf_exchange_ready(w.workers[0].exchange, 2));
+    want_step(all);
+    check_weights();
+}
+
+/* It is applied, and what this worker has sent may still be read: no array is written again. */
+static void a_step_that_another_may_not_have_applied_is_not_acknowledged(void **state)
+{
+    static const int all[WORKERS] = {3, 4, 5};
+
+    (void)state;
+    turn(WORKERS);
+    w.done_is_lost = true;
+    for (uint32_t k = 0; k < WORKERS; k++)
+        make_step(k, (uint32_t)all[k]);
+    turn(WORKERS);
+    want_step(all);
+    check_weights();
+    for (uint32_t k = 0; k < WORKERS; k++) {
+        assert_int_equal(wf_exchange_in_flight(w.workers[k].exchange), 1);
+        assert_int_equal(wf_exchange_want(w.workers[k].exchange, 2, 2, NULL), WF_OK);
+        assert_false(wf_exchange_ready(w.workers[k].exchange, 2));
+    }
+}
+
+static wf_peer fake_peer(uint32_t index)
+{
+    return (wf_peer){.task = {WF_ROLE_WORKER, 10 + index},
+                     .incarnation = 100 + index,
+                     .up = true,
+                     .address = ""};
+}
+
+static wf_status hear(uint16_t kind, uint32_t step, uint32_t request, uint32_t control)
+{
+    worker *it = &w.workers[0];
+    wf_peer from = fake_peer(1);
+    wf_msg *m = NULL;
+    wf_status rc;
+
+    assert_int_equal(wf_net_msg(it->net, kind, &m, NULL), WF_OK);
+    m->head.step = step;
+    m->head.request = request;
+    if (kind == WF_RING_SUMS)
+        assert_int_equal(wf_parts_put(m, NULL, 0, NULL), WF_OK);
+    else if (control)
+        memset(wf_msg_control(m, control), 0, control);
+    rc = wf_exchange_on_message(it->exchange, &from, m, 0, NULL);
+    wf_net_free_msg(it->net, &m);
+    return rc;
+}
+
+static void what_no_worker_may_say_is_refused(void **state)
+{
+    (void)state;
+    turn(WORKERS);
+    assert_int_equal(hear(WF_RING_SUMS, 3, 0, 0), WF_PROTO); /* two steps ahead at most */
+    assert_int_equal(hear(WF_RING_SUMS, 0, 0, 0), WF_PROTO);
+    assert_int_equal(hear(WF_RING_SUMS, 1, 99, 0), WF_PROTO); /* no such bucket */
+    assert_int_equal(hear(WF_RING_SUMS, 1, 0, 0), WF_PROTO);  /* an empty range of a full one */
+    assert_int_equal(hear(WF_RING_GIVEN, 1, 5, 2), WF_PROTO); /* bits of other variables */
+    assert_int_equal(hear(WF_RING_GIVEN, 1, 5, 1), WF_OK);
+    assert_int_equal(hear(WF_RING_GIVEN, 1, 5, 1), WF_PROTO);
+    assert_int_equal(hear(WF_RING_DONE, 2, 0, 0), WF_PROTO);
+    assert_int_equal(hear(WF_PUSH, 1, 0, 0), WF_OK); /* not of this exchange: passed over */
+}
+
+static void a_link_that_breaks_ends_the_process(void **state)
+{
+    wf_peer peer = fake_peer(1), stranger = fake_peer(1);
+    wf_err err;
+
+    (void)state;
+    turn(WORKERS);
+    stranger.incarnation = 7;
+    assert_int_equal(wf_exchange_on_up(w.workers[0].exchange, &stranger, &err), WF_OK);
+    assert_int_equal(wf_exchange_on_up(w.workers[0].exchange, &peer, &err), WF_BROKEN);
+    assert_non_null(strstr(err.what, "the link to worker 11 broke"));
+}
+
+static void nothing_begins_before_all_are_linked(void **state)
+{
+    (void)state;
+    assert_int_equal(wf_exchange_want(w.workers[0].exchange, 1, 1, NULL), WF_OK);
+    assert_false(wf_exchange_ready(w.workers[0].exchange, 1));
+    turn(2);
+    assert_false(wf_exchange_ready(w.workers[0].exchange, 1));
+    turn(WORKERS);
+    assert_true(wf_exchange_ready(w.workers[0].exchange, 1));
+}
+
+#define RING(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RING(means_are_weighted_by_records_and_equal_in_all_workers),
+        RING(a_step_is_acknowledged_once_all_have_applied_it),
+        RING(a_step_that_another_may_not_have_applied_is_not_acknowledged),
+        RING(what_no_worker_may_say_is_refused),
+        RING(a_link_that_breaks_ends_the_process),
+        RING(nothing_begins_before_all_are_linked),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
