@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cpu/product/product_tiles.h - a matrix product whose factors are rounded to
- * bfloat16 on the way into tiles; sums and the result are f32.
+ * bfloat16 on the way into tiles, or split into three pieces of it (split.h); sums and the result
+ * are f32.
  *
  * Blocking follows Goto & van de Geijn (Anatomy of High-Performance Matrix Multiplication, TOMS
  * 2008): of the factor with more rows or columns a block stays in the second cache, of the other
@@ -19,8 +20,9 @@ typedef struct wf_product_tiles wf_product_tiles;
 
 /* For p of f32, alpha 1 and beta 0 or 1, on a processor with tiles; what p points to need not be
  * set. Factors may be of bfloat16, and with beta 0 the result. `bias`: a row vector is added, and
- * then beta must be 0; `relu`: negative results are cut to 0. Asks `prep` for its workspace.
- * Errors: WF_NOMEM. */
+ * then beta must be 0; `relu`: negative results are cut to 0. `split`: factors are f32 and
+ * are split, and the processor has AMX (wf_tiles_by_amx); else they are rounded. Asks `prep` for
+ * its workspace. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_product_tiles_prepare(wf_prep *prep, const wf_product *p, bool bias,
                                                bool relu, bool split, wf_product_tiles **out,
                                                wf_err *err);
