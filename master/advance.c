@@ -51,18 +51,21 @@ static wf_status wait_for_tasks(wf_master *m, wf_job *j, wf_err *err)
     return WF_OK;
 }
 
+static wf_status enter_running(wf_master *m, wf_job *j, wf_job_event event, wf_err *err)
+{
+    m->view_stale |= m->n_ps == 0; /* for those who add up gradients: wf_generation_tell */
+    return wf_job_enter(m, j, event, NULL, err);
+}
+
 static wf_status set_up(wf_master *m, wf_job *j, wf_err *err)
 {
-    if (!wf_master_facts(m)->variables_here || wf_master_facts(m)->variables_gone) {
-        for (uint32_t i = 0; i < m->n_members; i++) /* one died meanwhile, or waits to answer */
-            if (wf_member_holds_variables(m, &m->members[i]) &&
-                (!wf_member_is_live(&m->members[i]) || m->members[i].generation != j->generation))
-                return wf_job_enter(m, j, WF_JOB_LOST, NULL, err);
-        return WF_OK;
-    }
-    if (!wf_master_facts(m)->variables_ready)
-        return WF_OK;
-    return wf_job_enter(m, j, WF_JOB_READY, NULL, err);
+    if (wf_master_facts(m)->variables_ready)
+        return enter_running(m, j, WF_JOB_READY, err);
+    for (uint32_t i = 0; i < m->n_members; i++) /* one died meanwhile, or waits to answer */
+        if (wf_member_holds_variables(m, &m->members[i]) && m->members[i].state != WF_MEMBER_DOWN &&
+            (!wf_member_is_live(&m->members[i]) || m->members[i].generation != j->generation))
+            return wf_job_enter(m, j, WF_JOB_LOST, NULL, err);
+    return WF_OK;
 }
 
 /* A disk or a task that hangs must not keep later checkpoints from being made. A chief that has the
@@ -106,7 +109,7 @@ static wf_status run(wf_master *m, wf_job *j, wf_err *err)
         return wf_job_enter(m, j, WF_JOB_LOST, NULL, err);
     }
     wf_faults_advance(m, j);
-    WF_TRY(wf_generation_start(m, j, err));
+    WF_TRY(wf_generation_start(m, j, j->epoch->callbacks.rate, err));
     WF_TRY(is_overdue(m, j) ? end_overdue(m, j, err) : wf_saving_advance(m, j, err));
     if (j->state != WF_JOB_RUNNING && j->state != WF_JOB_STOPPING)
         return WF_OK;
@@ -124,8 +127,8 @@ static wf_status resume(wf_master *m, wf_job *j, wf_err *err)
         return WF_OK;
     if (wf_master_facts(m)->variables_gone)
         return wf_job_enter(m, j, WF_JOB_LOST, NULL, err);
-    if (wf_master_facts(m)->variables_ready)
-        return wf_job_enter(m, j, j->stop_asked ? WF_JOB_READY_TO_STOP : WF_JOB_READY, NULL, err);
+    if (wf_master_facts(m)->variables_kept)
+        return enter_running(m, j, j->stop_asked ? WF_JOB_READY_TO_STOP : WF_JOB_READY, err);
     return WF_OK;
 }
 
@@ -351,6 +354,8 @@ wf_status wf_master_advance(wf_master *m, int64_t now_ns, wf_err *err)
         WF_TRY(take_finished(m, &again, err));
     }
     WF_TRY(wf_view_advance(m, m->job ? m->job->lost_steps : 0, err));
+    if (m->job && (m->job->state == WF_JOB_RUNNING || m->job->state == WF_JOB_STOPPING))
+        WF_TRY(wf_generation_tell(m, m->job, err));
     WF_TRY(wf_work_sync(m, err));
     return take_finished(m, &again, err);
 }

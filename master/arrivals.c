@@ -60,7 +60,7 @@ static wf_status enter(wf_master *m, wf_member *who, const Weft__Register *r, wf
     bool is_worker = who->task.role == WF_ROLE_WORKER, held = holds(j, r);
     char text[32];
 
-    m->view_stale |= !is_worker; /* a ps is sent the view again */
+    m->view_stale |= !is_worker || m->n_ps == 0; /* it is sent the view again */
     if (!wf_member_is_live(who)) {
         if (who->since_ns && m->job && !wf_job_over(m->job->state))
             wf_job_note(m, m->job, "task.restarted", "%s restarted after %.1f s",

@@ -38,11 +38,8 @@ static bool may_train(const wf_master *m, const wf_member *who, const wf_job *j)
     return wf_member_is_live(who) || m->now_ns - who->since_ns < m->conf.dead_ns;
 }
 
-/* Where workers hold the variables, a generation is made of all of them. */
 static bool others_may_train(const wf_master *m, const wf_member *who, const wf_job *j)
 {
-    if (wf_member_holds_variables(m, who))
-        return false;
     for (uint32_t i = 0; i < m->n_members; i++)
         if (&m->members[i] != who && may_train(m, &m->members[i], j))
             return true;
@@ -101,6 +98,7 @@ static wf_status on_failed_start(wf_master *m, wf_job *j, wf_member *who, const 
     if (is_the_jobs(why) || !others_may_train(m, who, j))
         return fail_everywhere(m, j, who, why, err);
     count_failure(m, j, who);
+    m->facts_known = false;
     wf_job_note(m, j, "task.unfit", "%s", why->what);
     wf_member_keep_reason(m, who, why->what);
     return WF_OK;
@@ -250,9 +248,17 @@ wf_status wf_faults_on_ready(wf_master *m, wf_job *j, wf_member *who, const wf_m
             who->view_acked = msg->head.view;
         else
             rc = take_outcome(m, j, who, body, err);
+        m->view_stale |= m->n_ps == 0; /* it is among those who add up gradients */
     }
     wf_control_free(&body);
     return rc;
+}
+
+static wf_status lose_generation(wf_master *m, wf_job *j, const wf_err *why, wf_err *err)
+{
+    wf_job_note(m, j, "job.variables_lost", "%s", why->what);
+    WF_TRY(wf_cut_abort(m, j, err));
+    return wf_job_enter(m, j, WF_JOB_LOST, NULL, err);
 }
 
 wf_status wf_faults_on_fault(wf_master *m, wf_job *j, wf_member *who, const wf_msg *msg,
@@ -273,6 +279,8 @@ wf_status wf_faults_on_fault(wf_master *m, wf_job *j, wf_member *who, const wf_m
     wf_control_free(&body);
     if (again)
         return wf_master_roll_back(m, j, err);
+    if (why.status == WF_AGAIN && wf_member_holds_variables(m, who)) /* nobody has them any more */
+        return lose_generation(m, j, &why, err);
     if (who->task.role == WF_ROLE_WORKER && why.status != WF_NUMERIC)
         return on_failed_step(m, j, who, &why, err);
     return wf_master_fail_job(m, j, &why, err);

@@ -60,6 +60,21 @@ static wf_status after_death(wf_master *m, wf_job *j, const char *death, wf_err 
     return wf_job_journal(m, j, err);
 }
 
+/* Whether the job can do without the variables of a member that is lost: others have all of them,
+ * and have begun to train. */
+static bool is_spare(const wf_master *m, const wf_job *j, const wf_member *who)
+{
+    if (!wf_member_holds_variables(m, who))
+        return true;
+    if (m->n_ps > 0 || j->state == WF_JOB_STARTING)
+        return false;
+    for (uint32_t i = 0; i < m->n_members; i++)
+        if (&m->members[i] != who && (wf_member_has_part(&m->members[i], j->generation) ||
+                                      m->members[i].state == WF_MEMBER_UNCLAIMED))
+            return true;
+    return false;
+}
+
 wf_status wf_master_take_back(wf_master *m, wf_member *who, const char *death, wf_err *err)
 {
     wf_job *j = m->job;
@@ -73,7 +88,7 @@ wf_status wf_master_take_back(wf_master *m, wf_member *who, const char *death, w
         if (death)
             WF_TRY(after_death(m, j, death, err));
     }
-    if (!wf_member_holds_variables(m, who) || wf_job_over(j->state) || !wf_job_has_generation(j) ||
+    if (is_spare(m, j, who) || wf_job_over(j->state) || !wf_job_has_generation(j) ||
         j->state == WF_JOB_RECOVERING)
         return WF_OK;
     WF_TRY(wf_cut_abort(m, j, err));

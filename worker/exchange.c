@@ -67,6 +67,11 @@ void wf_exchange_free(wf_exchange **x)
     *x = NULL;
 }
 
+wf_status wf_exchange_on_view(wf_exchange *x, const Weft__View *view, uint32_t number, wf_err *err)
+{
+    return x->ops->on_view ? x->ops->on_view(x, view, number, err) : WF_OK;
+}
+
 wf_status wf_exchange_on_up(wf_exchange *x, const wf_peer *peer, wf_err *err)
 {
     return x->ops->on_up ? x->ops->on_up(x, peer, err) : WF_OK;

@@ -95,6 +95,7 @@ typedef struct wf_exchange_save {
 /* What an exchange can do. A NULL function has nothing to do for it. */
 typedef struct wf_exchange_ops {
     void (*free)(wf_exchange *x);
+    wf_status (*on_view)(wf_exchange *x, const Weft__View *view, uint32_t number, wf_err *err);
     wf_status (*on_up)(wf_exchange *x, const wf_peer *peer, wf_err *err);
     void (*on_down)(wf_exchange *x, const wf_peer *peer);
     wf_status (*on_message)(wf_exchange *x, const wf_peer *from, const wf_msg *m, int64_t now_ns,
@@ -126,6 +127,7 @@ struct wf_exchange {
     uint32_t acked;                    /* all steps up to it are acknowledged */
     uint32_t base;                     /* K1 */
     uint32_t set_step[WF_WEIGHT_SETS]; /* whose weights a set holds or waits for; 0: none */
+    uint32_t late;  /* steps that may be unacknowledged when one begins, beside the pipeline's */
     bool is_in;     /* this worker is among those who wait for each other (ps/clocks.h) */
     uint32_t shift; /* then: the clock of a step, minus the step's number, modulo 2^32 */
     uint64_t rows_named, rows_cached; /* of tables with a cache, since the last report */
@@ -169,6 +171,12 @@ bool wf_exchange_comes_ahead(const Weft__Start *start);
 /* The bytes of the device that variables will take when an exchange is opened. */
 size_t wf_exchange_device_bytes(const Weft__Start *start, const wf_device *device);
 
+/* The master has told who exchanges gradients with this worker, in a view of that number, which
+ * grows. A link to each is told as one that is fresh afterwards. Errors: WF_AGAIN if nobody has the
+ * variables any more, here and in whatever else may tell; WF_UNSUPPORTED for too many; WF_PROTO;
+ * WF_NOMEM. */
+WF_MUST_USE wf_status wf_exchange_on_view(wf_exchange *x, const Weft__View *view, uint32_t number,
+                                          wf_err *err);
 /* A link to `peer` is fresh: what it may have missed is sent again. Errors: WF_BROKEN if that
  * cannot be; WF_NOMEM. */
 WF_MUST_USE wf_status wf_exchange_on_up(wf_exchange *x, const wf_peer *peer, wf_err *err);

@@ -162,7 +162,7 @@ static wf_status try_step(wf_worker *w, wf_err *err)
     WF_TRY(want(w, step, false, err));
     if (w->exchange->set_step[step % WF_STEP_SETS] != step ||
         !wf_exchange_ready(w->exchange, step % WF_STEP_SETS) ||
-        wf_exchange_in_flight(w->exchange) > w->job.pipeline)
+        wf_exchange_in_flight(w->exchange) > w->job.pipeline + w->exchange->late)
         return WF_OK;
     return begin_step(w, s, err);
 }

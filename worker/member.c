@@ -162,6 +162,21 @@ static wf_status begin(wf_worker *w, wf_err *err)
     return WF_OK;
 }
 
+wf_status wf_member_on_view(wf_worker *w, const wf_msg *m, wf_err *err)
+{
+    Weft__View *body = NULL;
+    wf_status rc;
+
+    WF_TRY(wf_control_get(m, &weft__view__descriptor, &body, err));
+    rc = wf_fellows_dial(w, body, err);
+    if (rc == WF_OK)
+        rc = wf_exchange_on_view(w->exchange, body, body->number, err);
+    if (rc == WF_OK)
+        rc = wf_fellows_tell(w, err);
+    wf_control_free(&body);
+    return rc;
+}
+
 wf_status wf_member_start(wf_worker *w, const wf_msg *m, wf_err *err)
 {
     Weft__Outcome outcome = WEFT__OUTCOME__INIT;

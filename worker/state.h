@@ -162,6 +162,7 @@ WF_MUST_USE wf_status wf_round_open(wf_worker *w, wf_err *err);
 /* member.c */
 WF_MUST_USE wf_status wf_member_register(wf_worker *w, wf_err *err);
 WF_MUST_USE wf_status wf_member_start(wf_worker *w, const wf_msg *m, wf_err *err);
+WF_MUST_USE wf_status wf_member_on_view(wf_worker *w, const wf_msg *m, wf_err *err);
 void wf_member_halt(wf_worker *w);
 
 /* fellows.c */

@@ -23,7 +23,8 @@ static struct wf_worker_wait look(wf_worker *w)
         return (struct wf_worker_wait){WF_WAIT_COPIES, w->cut, 0};
     if (w->hold == WF_HOLD_REPORTED)
         return (struct wf_worker_wait){WF_WAIT_RESUME, w->cut, 0};
-    if (in_flight > 0 && (w->hold != WF_HOLD_FREE || w->eval_wanted || in_flight > w->job.pipeline))
+    if (in_flight > 0 && (w->hold != WF_HOLD_FREE || w->eval_wanted ||
+                          in_flight > w->job.pipeline + w->exchange->late))
         return (struct wf_worker_wait){WF_WAIT_ACKS, w->exchange->acked + 1, 0};
     if (wf_exchange_frozen_left(w->exchange) > 0) /* each that comes begins the wait anew */
         return (struct wf_worker_wait){WF_WAIT_FROZEN, wf_exchange_frozen_left(w->exchange), 0};

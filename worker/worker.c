@@ -84,6 +84,11 @@ uint32_t wf_worker_base(const wf_worker *w)
     return w->exchange ? w->exchange->base : 0;
 }
 
+const wf_exchange *wf_worker_exchange(const wf_worker *w)
+{
+    return w->exchange;
+}
+
 uint32_t wf_worker_clock(const wf_worker *w)
 {
     return w->exchange && w->exchange->is_in ? w->step + 1 + w->exchange->shift : 0;
@@ -122,6 +127,8 @@ static wf_status on_job_message(wf_worker *w, const wf_msg *m, int64_t now_ns, w
         return wf_round_take(w, m, err);
     case WF_TUNE:
         return on_tune(w, m, err);
+    case WF_VIEW:
+        return wf_member_on_view(w, m, err);
     case WF_CUT_OPEN:
         return wf_hold_on_cut_open(w, m, now_ns, err);
     case WF_CUT_RESUME:
@@ -176,7 +183,7 @@ static wf_status on_message(wf_worker *w, wf_event *ev, int64_t now_ns, wf_err *
     return WF_OK;
 }
 
-wf_status wf_worker_on_event(wf_worker *w, wf_event *ev, int64_t now_ns, wf_err *err)
+static wf_status take_event(wf_worker *w, wf_event *ev, int64_t now_ns, wf_err *err)
 {
     wf_status rc = WF_OK;
 
@@ -219,5 +226,19 @@ wf_status wf_worker_on_event(wf_worker *w, wf_event *ev, int64_t now_ns, wf_err 
         wf_net_free_msg(w->net, &ev->msg);
         break;
     }
+    return rc;
+}
+
+wf_status wf_worker_on_event(wf_worker *w, wf_event *ev, int64_t now_ns, wf_err *err)
+{
+    wf_err why = {0};
+    wf_status rc = take_event(w, ev, now_ns, &why);
+
+    if (rc == WF_AGAIN && w->start) { /* this generation cannot go on: the master begins another */
+        wf_worker_fault(w, &why);
+        return WF_OK;
+    }
+    if (rc != WF_OK)
+        *err = why;
     return rc;
 }

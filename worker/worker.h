@@ -165,6 +165,8 @@ uint16_t wf_worker_job_number(const wf_worker *w);
 uint32_t wf_worker_base(const wf_worker *w);
 /* The clock of the step in hand, where workers wait for each other; 0: it is not among them now. */
 uint32_t wf_worker_clock(const wf_worker *w);
+/* The exchange of its job, borrowed until the worker is told anything; NULL: it has no job. */
+const wf_exchange *wf_worker_exchange(const wf_worker *w);
 bool wf_worker_waits_for_weights(const wf_worker *w);
 /* What this worker waits for, as of the last call of wf_worker_advance. */
 void wf_worker_waiting(const wf_worker *w, wf_waiting *out);

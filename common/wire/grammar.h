@@ -24,7 +24,7 @@ typedef enum wf_kind {
     WF_STREAM_AT,  /* the port, and the token to say there */
 
     WF_REGISTER = 16, /* task -> master: what this task holds */
-    WF_VIEW,          /* master -> ps: the members */
+    WF_VIEW,          /* master -> ps: the members; -> worker: who adds up gradients with it */
     WF_VIEW_OK,
     WF_SETUP, /* master -> ps: load the slices of a job */
     WF_SETUP_OK,
@@ -75,10 +75,13 @@ typedef enum wf_kind {
     WF_RING_SUMS,  /* worker -> worker: a range of gradients that are added up */
     WF_RING_GIVEN, /* worker -> worker: its part of a step is complete */
     WF_RING_DONE,  /* worker -> worker: a step is applied */
+    WF_RING_PLACE, /* worker -> worker: where it is, when steps begin anew */
 
     WF_ASK = 80, /* client -> master: any command of the command line */
     WF_ANSWER,
     WF_DIED, /* supervisor -> master: a task's process ended */
+
+    WF_RING_VALUES, /* worker -> worker: variables for one that lacks them */
     WF_N_KINDS
 } wf_kind;
 

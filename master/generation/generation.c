@@ -158,7 +158,7 @@ wf_status wf_generation_set_up(wf_master *m, wf_job *j, bool initial, uint64_t s
     for (uint32_t i = 0; i < m->n_members; i++) {
         wf_member *who = &m->members[i];
 
-        if (!wf_member_holds_variables(m, who))
+        if (!wf_member_holds_variables(m, who) || !wf_member_is_registered(who))
             continue;
         if (who->task.role == WF_ROLE_PS)
             WF_TRY(send_setup(m, j, who, initial, step, rate, err));
@@ -173,22 +173,51 @@ bool wf_generation_is_barred(const wf_member *who, const wf_job *j)
     return who->unfit.generation == j->generation && who->unfit.failures >= MOST_FAILURES;
 }
 
-wf_status wf_generation_start(wf_master *m, wf_job *j, wf_err *err)
+/* To one that joins those who hold the variables: one of them gives it their values. */
+static wf_status send_start_joining(wf_master *m, wf_job *j, wf_member *who, double rate,
+                                    wf_err *err)
+{
+    Weft__Start own = WEFT__START__INIT;
+
+    own.joins = true;
+    own.initial = true; /* frozen variables are there */
+    own.learning_rate = who->tuned = rate;
+    return send_start(m, j, who, &own, err);
+}
+
+wf_status wf_generation_start(wf_master *m, wf_job *j, double rate, wf_err *err)
 {
     const Weft__Start own = WEFT__START__INIT;
     const wf_facts *f = wf_master_facts(m);
     size_t bytes = 0;
 
-    if (m->view_stale || !f->to_start || !f->variables_here || !f->ps_have_view)
+    if (m->view_stale || !f->to_start || (m->n_ps > 0 && !f->variables_here) || !f->ps_have_view)
         return WF_OK;
     for (uint32_t i = 0; i < m->n_members && bytes < MOST_START_BYTES; i++) {
         wf_member *who = &m->members[i];
 
-        if (wf_member_holds_variables(m, who) || !wf_member_is_registered(who) ||
+        if (who->task.role != WF_ROLE_WORKER || !wf_member_is_registered(who) ||
             who->generation == j->generation || wf_generation_is_barred(who, j))
             continue;
-        WF_TRY(send_start(m, j, who, &own, err));
+        WF_TRY(m->n_ps ? send_start(m, j, who, &own, err)
+                       : send_start_joining(m, j, who, rate, err));
         bytes += j->start.size;
     }
     return WF_OK;
+}
+
+wf_status wf_generation_tell(wf_master *m, wf_job *j, wf_err *err)
+{
+    Weft__View view;
+    wf_status rc = WF_OK;
+
+    if (m->n_ps > 0 || m->view_stale || j->told_view == m->view)
+        return WF_OK;
+    WF_TRY(wf_view_of_part(m, j->generation, &view, err));
+    for (uint32_t i = 0; rc == WF_OK && i < m->n_members; i++)
+        if (wf_member_has_part(&m->members[i], j->generation))
+            rc = wf_member_send(m, &m->members[i], WF_VIEW, &view.base, err);
+    wf_view_free(&view);
+    j->told_view = m->view;
+    return rc;
 }

@@ -106,6 +106,7 @@ typedef struct wf_job {
     bool cut_wanted;
     uint64_t next_cut;    /* the planned step of the next checkpoint */
     uint64_t ending_from; /* 1 + the step whose weights the job ends with; 0: the last */
+    uint32_t told_view;   /* of clusters without ps: the last that its workers were told */
     uint64_t base_step, lost_steps;
     /* What losses have cost, as far as this master has seen: workers that were lost, and steps that
      * returns to a checkpoint have undone. */

@@ -18,7 +18,9 @@ static void fill_member(const wf_master *m, const wf_member *who, Weft__Member *
     row->steps = m->job && who->generation == m->job_generation ? who->steps : 0;
 }
 
-static wf_status make_view(const wf_master *m, bool of_ps, Weft__View *out, wf_err *err)
+/* Of live members: all; the ps alone; or those who have a part in a generation, if it is not 0. */
+static wf_status make_view(const wf_master *m, bool of_ps, uint16_t part_of, Weft__View *out,
+                           wf_err *err)
 {
     uint32_t most = of_ps ? m->n_ps : m->n_members;
     Weft__Member *rows = calloc(most + 1, sizeof *rows);
@@ -38,7 +40,8 @@ static wf_status make_view(const wf_master *m, bool of_ps, Weft__View *out, wf_e
         const wf_member *who = &m->members[i];
         Weft__Member *row = &rows[out->n_members];
 
-        if (!wf_member_is_live(who) || (of_ps && who->task.role != WF_ROLE_PS))
+        if (!wf_member_is_live(who) || (of_ps && who->task.role != WF_ROLE_PS) ||
+            (part_of && !wf_member_has_part(who, part_of)))
             continue;
         fill_member(m, who, row);
         list[out->n_members++] = row;
@@ -48,12 +51,17 @@ static wf_status make_view(const wf_master *m, bool of_ps, Weft__View *out, wf_e
 
 wf_status wf_view_make(const wf_master *m, Weft__View *out, wf_err *err)
 {
-    return make_view(m, false, out, err);
+    return make_view(m, false, 0, out, err);
 }
 
 wf_status wf_view_of_ps(const wf_master *m, Weft__View *out, wf_err *err)
 {
-    return make_view(m, true, out, err);
+    return make_view(m, true, 0, out, err);
+}
+
+wf_status wf_view_of_part(const wf_master *m, uint16_t generation, Weft__View *out, wf_err *err)
+{
+    return make_view(m, false, generation, out, err);
 }
 
 void wf_view_free(Weft__View *v)

@@ -12,6 +12,9 @@ WF_MUST_USE wf_status wf_view_advance(wf_master *m, uint64_t lost_steps, wf_err 
 WF_MUST_USE wf_status wf_view_make(const wf_master *m, Weft__View *out, wf_err *err);
 /* The same of the live ps alone. */
 WF_MUST_USE wf_status wf_view_of_ps(const wf_master *m, Weft__View *out, wf_err *err);
+/* The same of those who have done their part of a generation's set-up. */
+WF_MUST_USE wf_status wf_view_of_part(const wf_master *m, uint16_t generation, Weft__View *out,
+                                      wf_err *err);
 void wf_view_free(Weft__View *v);
 /* The newest view as a record of the journal. */
 WF_MUST_USE wf_status wf_view_journal(wf_master *m, Weft__View *view, uint64_t lost_steps,

@@ -156,7 +156,9 @@ wf_status wf_model_prepare(const wf_model_spec *spec, const char *job, wf_prepar
     p->setup.bounded = p->start.bounded = spec->bounded;
     p->setup.together = p->start.together = spec->together;
     p->setup.backups = spec->backups;
-    p->start.strategy = (char *)(spec->ps ? "parameter_server" : "local");
+    p->start.strategy = (char *)(spec->ps         ? "parameter_server"
+                                 : spec->mirrored ? "multi_worker_mirrored"
+                                                  : "local");
     p->batch = spec->batch;
     p->epochs = spec->epochs;
     if (spec->grows)

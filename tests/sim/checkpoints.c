@@ -23,6 +23,8 @@ static void check_records(wf_sim *s, wf_ckpt *c)
     wf_assert(records && wanted);
     if (wf_ckpt_read_range(c, "records", NULL, 0, s->spec.records, records, &err) != WF_OK)
         wf_sim_failed(s, "reading a checkpoint", err.status, &err);
+    if (wf_sim_copies(s))
+        wf_sim_count_times(s, records);
     wf_sim_claimed(s, l, wanted);
     for (uint32_t r = 0; r < s->spec.records; r++) {
         uint64_t got = (uint64_t)records[r];
@@ -229,6 +231,8 @@ void wf_sim_check_end(wf_sim *s)
         WF_OK) {
         wf_sim_failed(s, "a job that is done has a checkpoint", err.status, &err);
     } else if (wf_ckpt_read_range(c, "records", NULL, 0, s->spec.records, records, &err) == WF_OK) {
+        if (wf_sim_copies(s))
+            wf_sim_count_times(s, records);
         check_trained(s, records);
         s->result.generation = wf_ckpt_manifest(c)->cut.generation;
     }

@@ -136,3 +136,21 @@ wf_sim_spec wf_sim_draw(uint64_t seed)
     }
     return spec;
 }
+
+wf_sim_spec wf_sim_draw_mirrored(uint64_t seed)
+{
+    wf_sim_spec spec = wf_sim_draw(seed);
+
+    spec.ps = 0;
+    spec.workers = 2 + (uint32_t)(seed % 4);
+    spec.pipeline = spec.bounded = spec.backups = spec.moves = 0;
+    spec.at_once = 1;
+    spec.together = spec.logged = spec.balances = false;
+    spec.push = spec.pull = WF_CODING_F32;
+    if (spec.batch > 8) { /* of a history with codings */
+        spec.batch = 1 + (uint32_t)(seed % 8);
+        spec.records = spec.batch * (20 + (uint32_t)(seed % 60));
+    }
+    spec.unfit = spec.unfit > spec.workers ? 1 : spec.unfit;
+    return spec;
+}

@@ -99,7 +99,8 @@ static wf_status worker_evaluate(void *arg, const wf_eval_unit *unit, wf_err *er
     check_frozen(p, unit->exchange, unit->set);
     /* The weights of one instant, after all of an epoch: no record can be missing. */
     for (uint32_t r = 0; !p->sim->spec.files && r < p->sim->spec.records; r++)
-        if (records[r] < 1 && !wf_sim_left_out(p->sim) && !p->sim->spec.backups)
+        if (records[r] < (wf_sim_copies(p->sim) ? 1e-6F : 1) && !wf_sim_left_out(p->sim) &&
+            !p->sim->spec.backups)
             wf_sim_broken(p->sim, "an evaluation sees every record trained", r,
                           (uint64_t)records[r]);
     wf_sim_plan(
@@ -111,8 +112,10 @@ static wf_status worker_evaluate(void *arg, const wf_eval_unit *unit, wf_err *er
 static wf_status worker_dial(void *arg, wf_task task, const char *address, wf_transport **out,
                              wf_err *err)
 {
+    uint32_t first = task.role == WF_ROLE_WORKER ? 1 + ((process *)arg)->sim->spec.ps : 1;
+
     (void)address, (void)err;
-    *out = wf_socket_dial(arg, 1 + task.index);
+    *out = wf_socket_dial(arg, first + task.index);
     return WF_OK;
 }
 
@@ -158,9 +161,11 @@ static void master_begin(void *arg, wf_work *w)
 /* ---- birth and death ---- */
 
 /* The net is made before the ps that judges hellos. */
-static wf_status admit_to_ps(void *arg, const wf_hello *hello, wf_err *err)
+static wf_status admit_to_task(void *arg, const wf_hello *hello, wf_err *err)
 {
-    return wf_ps_admit(((process *)arg)->ps, hello, err);
+    const process *p = arg;
+
+    return p->task.role == WF_ROLE_PS ? wf_ps_admit(p->ps, hello, err) : WF_OK;
 }
 
 static wf_status make_net(process *p, wf_err *err)
@@ -180,13 +185,14 @@ static wf_status make_net(process *p, wf_err *err)
     conf.ack_delay_ns = 10 * MS;
     conf.random_id = wf_sim_id;
     conf.random_arg = s;
-    conf.admit = p->task.role == WF_ROLE_MASTER ? wf_master_admit : admit_to_ps;
+    conf.admit = p->task.role == WF_ROLE_MASTER ? wf_master_admit : admit_to_task;
     conf.admit_arg = p->task.role == WF_ROLE_MASTER ? (void *)p->master : p;
     conf.on_refused = p->master ? wf_master_on_refused : NULL;
     conf.on_stranger = p->master ? wf_master_on_stranger : NULL;
     conf.stranger_arg = p->master;
     WF_TRY(wf_net_new(&conf, &p->net, err));
-    if (p->task.role == WF_ROLE_MASTER || p->task.role == WF_ROLE_PS) {
+    if (p->task.role == WF_ROLE_MASTER || p->task.role == WF_ROLE_PS ||
+        (p->task.role == WF_ROLE_WORKER && wf_sim_copies(s))) {
         t = wf_socket_listen(p);
         wf_net_listen(p->net, &t);
     }

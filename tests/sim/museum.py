@@ -7,8 +7,8 @@
 Each tests/sim/museum/NAME.patch is applied to a copy of the sources. Only what it touches is compiled
 again, with the commands of an existing build, and linked in front of that build's libraries. Then the
 simulator runs until the first seed that fails, N seeds (2000) at most. A patch whose head has a line
-"Found by: tests/unit/unit_NAME" is for that test instead; "First seed: N" only saves time. Exits with
-1 when a mistake goes unnoticed, and with 77 where something needed is missing.
+"Found by: tests/unit/unit_NAME" is for that test instead; "Histories: mirrored" is for those without ps; "First
+seed: N" only saves time. Exits with 1 when a mistake goes unnoticed, and with 77 where something needed is missing.
 """
 import argparse
 import concurrent.futures
@@ -121,8 +121,8 @@ def patched_build(build, sources, patch, target, folder):
     return (program, "") if done.returncode == 0 else (None, f"does not link:\n{done.stderr[-1500:]}")
 
 
-def run_seeds(program, first, count):
-    done = run([str(program), str(first), str(count), "-1"], program.parent)
+def run_seeds(program, first, count, histories):
+    done = run([str(program), str(first), str(count), *histories, "-1"], program.parent)
     caught = [line for line in done.stdout.splitlines() if line.startswith("seed ")]
     if caught:
         return caught[0]
@@ -133,6 +133,7 @@ def exhibit(build, pristine, patch, seeds):
     """Whether a mistake is found, and a line about it."""
     target = head_line(patch, "Found by") or "tests/sim/sim_seeds"
     first = int(head_line(patch, "First seed") or 1)
+    histories = [head_line(patch, "Histories")] if head_line(patch, "Histories") else []
     with tempfile.TemporaryDirectory(prefix="weft-museum-") as temporary:
         folder = pathlib.Path(temporary)
         shutil.copytree(pristine, folder / "src")
@@ -142,8 +143,8 @@ def exhibit(build, pristine, patch, seeds):
         if target != "tests/sim/sim_seeds":
             done = run([str(program)], ROOT)
             return done.returncode != 0, f"{target} ended with {done.returncode}"
-        line = run_seeds(program, first, 1) if first > 1 else ""
-        line = line or run_seeds(program, 1, seeds)
+        line = run_seeds(program, first, 1, histories) if first > 1 else ""
+        line = line or run_seeds(program, 1, seeds, histories)
     return bool(line), line or f"not found in {seeds} seeds"
 
 

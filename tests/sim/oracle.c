@@ -41,6 +41,8 @@ void wf_oracle_reborn(process *p)
     memset(p->acked, 0, sizeof p->acked);
     memset(p->known, 0, sizeof p->known);
     p->log_era = 0;
+    p->acked_era = 0;
+    memset(p->gave, 0, sizeof p->gave);
 }
 
 /* The claims of older generations went with them. */
@@ -278,7 +280,8 @@ void wf_oracle_hear(process *p, const wf_event *ev)
         p->sim->result.moves++;
         break;
     case WF_VIEW:
-        hear_view(p, ev->msg);
+        if (p->ps)
+            hear_view(p, ev->msg);
         break;
     case WF_EVAL:
         p->eval_epoch = ev->msg->head.step;
@@ -510,6 +513,7 @@ void wf_oracle_check(process *ran)
                       s->oracle.view);
     if (ran->master)
         look_at_members(s, ran->master);
+    wf_sim_check_copy(ran);
     if (!ran->ps)
         return;
     if (wf_ps_view(ran->ps) < ran->view)

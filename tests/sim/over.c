@@ -23,13 +23,14 @@ static void give_gradients(process *p, const wf_train_step *of)
     uint32_t step = of->step;
     float *steps = wf_exchange_gradient(x, step, WF_MODEL_STEPS);
     float *records = wf_exchange_gradient(x, step, WF_MODEL_RECORDS);
+    bool copies = wf_sim_copies(s);
     wf_err err;
 
     for (uint32_t i = 0; i < WF_MODEL_STEP_SLICES * wf_model_shards(s->spec.ps); i++)
         steps[i] = -1;
     memset(records, 0, s->spec.records * sizeof *records);
     for (uint64_t at = of->batch.begin; at < of->batch.end; at++)
-        records[wf_sim_record(p, at)] = -1;
+        records[wf_sim_record(p, at)] = -1 / (float)(copies ? of->batch.end - of->batch.begin : 1);
     if (s->spec.ps == 0 && wf_sim_in_trouble(s)) { /* the shell finds it before it gives anything */
         give_fault(p);
         return;
@@ -41,6 +42,8 @@ static void give_gradients(process *p, const wf_train_step *of)
             wf_era(wf_worker_job_number(p->worker), wf_worker_generation(p->worker));
     }
     wf_oracle_pushes(p);
+    if (copies)
+        wf_sim_gave(p, of);
     wf_assert(wf_exchange_push(x, step, WF_MODEL_STEPS, &err) == WF_OK);
     wf_assert(wf_exchange_push(x, step, WF_MODEL_RECORDS, &err) == WF_OK);
     wf_assert(wf_worker_on_computed(p->worker, &(wf_train_result){0}, &err) == WF_OK);

@@ -2,8 +2,9 @@
 /* tests/sim/seeds.c - runs a range of seeds; a failing one is printed as the command that repeats
  * it.
  *
- *   seeds FIRST COUNT [-1|-v|-vv]   -1: ends with the first that fails; -v: logs, and the status at
- *                                   the end; -vv: and every event
+ *   seeds FIRST COUNT [mirrored] [-1|-v|-vv]   mirrored: without ps; -1: ends with the first that
+ *                                              fails; -v: logs, and the status at the end; -vv: and
+ *                                              every event
  */
 #include "common/base/clock.h"
 #include "common/log/log.h"
@@ -13,16 +14,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int run_seed(const char *program, uint64_t seed, bool loud, wf_sim_result *r)
+static int run_seed(const char *program, uint64_t seed, bool mirrored, bool loud, wf_sim_result *r)
 {
-    wf_sim_spec spec = wf_sim_draw(seed);
+    wf_sim_spec spec = mirrored ? wf_sim_draw_mirrored(seed) : wf_sim_draw(seed);
     wf_err err;
 
     spec.loud = loud;
     if (wf_sim_run(&spec, r, &err) == WF_OK)
         return 0;
-    printf("seed %lu: %s\n  again: %s %lu 1 -v\n", (unsigned long)seed, err.what, program,
-           (unsigned long)seed);
+    printf("seed %lu: %s\n  again: %s %lu 1 %s-v\n", (unsigned long)seed, err.what, program,
+           (unsigned long)seed, mirrored ? "mirrored " : "");
     return 1;
 }
 
@@ -30,9 +31,11 @@ int main(int argc, char *argv[])
 {
     uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
     uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 10) : 100;
-    int most = argc > 3 && strcmp(argv[3], "-1") == 0 ? 1 : 10;
-    bool loud = argc > 3 && strcmp(argv[3], "-vv") == 0;
-    bool verbose = loud || (argc > 3 && strcmp(argv[3], "-v") == 0);
+    bool mirrored = argc > 3 && strcmp(argv[3], "mirrored") == 0;
+    const char *how = argc > 3 + mirrored ? argv[3 + mirrored] : "";
+    int most = strcmp(how, "-1") == 0 ? 1 : 10;
+    bool loud = strcmp(how, "-vv") == 0;
+    bool verbose = loud || strcmp(how, "-v") == 0;
     int64_t began_ns = wf_now_ns();
     uint64_t events = 0, virtual_ms = 0, restarts = 0, checkpoints = 0, hangs = 0, flips = 0,
              moves = 0, downs = 0;
@@ -42,9 +45,9 @@ int main(int argc, char *argv[])
     for (uint64_t seed = first; seed < first + count && failed < most; seed++) {
         wf_sim_result r = {0}, again = {0};
 
-        failed += run_seed(argv[0], seed, loud, &r);
+        failed += run_seed(argv[0], seed, mirrored, loud, &r);
         if (seed % 40 == 0) { /* one seed, one history */
-            failed += run_seed(argv[0], seed, loud, &again);
+            failed += run_seed(argv[0], seed, mirrored, loud, &again);
             if (again.trace != r.trace) {
                 printf("seed %lu: two runs differ\n", (unsigned long)seed);
                 failed++;

@@ -326,6 +326,7 @@ wf_status wf_sim_run(const wf_sim_spec *spec, wf_sim_result *out, wf_err *err)
     wf_agenda_close(&s->agenda);
     wf_socket_end(s);
     wf_memdisk_free(&s->memdisk);
+    wf_sim_free_copies(s);
     *out = s->result;
     rc = s->rc;
     if (rc != WF_OK)

@@ -24,8 +24,8 @@ typedef struct wf_sim wf_sim;
 
 typedef struct wf_sim_spec {
     uint64_t seed;
-    uint32_t workers, ps;
-    uint32_t jobs; /* one after the other */
+    uint32_t workers, ps; /* without ps each worker has all variables */
+    uint32_t jobs;        /* one after the other */
     uint32_t records, batch, epochs, every_steps, pipeline;
     uint32_t at_once;       /* steps that a worker computes at a time; 0: as 1 */
     uint32_t every_seconds; /* checkpoints by time; 0: none */
@@ -84,6 +84,8 @@ typedef struct wf_sim_result {
 
 /* A spec drawn from a seed: sizes, network and faults. */
 wf_sim_spec wf_sim_draw(uint64_t seed);
+/* The same of a cluster without ps, in which each of several workers has all variables. */
+wf_sim_spec wf_sim_draw_mirrored(uint64_t seed);
 /* Runs a history to its end. Errors: WF_INVALID with the first broken claim, and the virtual time;
  * WF_TIMEOUT when the job is not done by end_ms. */
 WF_MUST_USE wf_status wf_sim_run(const wf_sim_spec *spec, wf_sim_result *out, wf_err *err);

@@ -14,7 +14,8 @@
  *   growth.c   files that appear while a job trains
  *   client.c   a person: a job is stopped and recovered; and deaths are told where nobody
  * supervises supervised.c  processes under the supervisor's role, which is in the client's process
- *   oracle.c   what must hold after every event; checkpoints.c: what must hold on disk
+ *   oracle.c   what must hold after every event; checkpoints.c: what must hold on disk; copies.c:
+ *              of variables that each worker has
  */
 #ifndef WF_TESTS_SIM_WORLD_H
 #define WF_TESTS_SIM_WORLD_H
@@ -87,6 +88,14 @@ typedef enum wf_sim_kind {
     DOWN
 } wf_sim_kind;
 
+/* The records of a worker's step. */
+enum { WF_SIM_GAVE = 8, WF_SIM_BATCH = 8 };
+typedef struct wf_ring_batch {
+    uint32_t era, step, n, records[WF_SIM_BATCH];
+} wf_ring_batch;
+
+typedef struct wf_sim_copy wf_sim_copy; /* copies.c */
+
 typedef struct process {
     struct wf_sim *sim;
     uint32_t number;
@@ -113,6 +122,8 @@ typedef struct process {
     /* a worker's steps in hand, by step */
     wf_train_step steps[WF_WORKER_AT_ONCE];
     bool computed[WF_WORKER_AT_ONCE]; /* its time is over, and its end is told in its turn */
+    wf_ring_batch gave[WF_SIM_GAVE];  /* by step */
+    uint32_t acked_era, acked_clock;  /* the common step of its last that is acknowledged */
     uint32_t eval_epoch;              /* of the evaluation that was asked for last */
     uint64_t work; /* counts halts: what was begun before one does not end after it */
     uint32_t open[MOST_FILES], n_open; /* of data that grows: the files of its round, in order */
@@ -197,6 +208,8 @@ typedef struct wf_sim {
     int64_t quiet_ns;  /* faults and what follows from them are over by then */
     bool submitted, recovered_all, stop_wanted, stop_again, recovered;
     oracle oracle;
+    wf_sim_copy *copies; /* [n_copies] */
+    uint32_t n_copies;
     wf_sim_result result;
     wf_status rc;
     wf_err err;
@@ -212,6 +225,7 @@ static inline wf_model_spec wf_sim_model(const wf_sim *s)
 {
     return (wf_model_spec){.seed = s->spec.seed,
                            .ps = s->spec.ps,
+                           .mirrored = s->spec.ps == 0 && s->spec.workers > 1,
                            .records = s->spec.records,
                            .batch = s->spec.batch,
                            .epochs = s->spec.epochs,
@@ -318,6 +332,16 @@ void wf_sim_reap_later(process *p, uint64_t pid, wf_exit how);
 void wf_sim_reap(wf_sim *s, const wf_happening *h);
 void wf_sim_term(process *p);
 void wf_sim_down(wf_sim *s);
+
+/* copies.c */
+/* Whether each worker has all variables. */
+bool wf_sim_copies(const wf_sim *s);
+void wf_sim_check_copy(process *ran);
+/* A worker gives the gradients of a step. */
+void wf_sim_gave(process *p, const wf_train_step *of);
+/* What `records` of a checkpoint says becomes how often each was trained. */
+void wf_sim_count_times(wf_sim *s, float records[]);
+void wf_sim_free_copies(wf_sim *s);
 
 /* oracle.c */
 void wf_oracle_hear(process *p, const wf_event *ev); /* before the role takes it */

@@ -193,6 +193,29 @@ static void a_sum_begins_again(void **unused)
     close_group(&g);
 }
 
+static void each_of_a_pair_keeps_the_array_of_the_other(void **unused)
+{
+    static group g;
+
+    (void)unused;
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        open_group(&g, WF_REDUCE_PAIR, 2, 100);
+        run(&g, seed);
+        for (uint32_t me = 0; me < 2; me++)
+            for (uint64_t i = 0; i < 100; i++) {
+                float other;
+
+                memcpy(&other, wf_reduce_kept(&g.sums[me]) + i * sizeof other, sizeof other);
+                assert_true(other == value_of(1 - me, i));
+                assert_true(g.data[me][i] == value_of(me, i));
+            }
+        for (uint32_t me = 0; me < 2; me++)
+            wf_reduce_again(&g.sums[me]);
+        close_group(&g);
+    }
+    assert_int_equal(wf_reduce_plan_make(WF_REDUCE_PAIR, 3, 0, 9, &g.plans[0], NULL), WF_INVALID);
+}
+
 static void what_the_plan_does_not_expect_is_refused(void **unused)
 {
     wf_buf *b = wf_buf_new(COUNT * sizeof(float));
@@ -224,6 +247,7 @@ int main(void)
         cmocka_unit_test(a_ring_sends_no_more_bytes_than_must_be),
         cmocka_unit_test(halving_takes_as_many_rounds_as_the_logarithm_says),
         cmocka_unit_test(a_sum_begins_again),
+        cmocka_unit_test(each_of_a_pair_keeps_the_array_of_the_other),
         cmocka_unit_test(what_the_plan_does_not_expect_is_refused),
     };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/exchange_ring.c - three workers that add up their gradients over nets in memory: means
- * are weighted by records, whoever is idle or drops its step; all workers have the same bits. */
+ * are weighted by records, whoever is idle or drops its step; all workers have the same bits, also
+ * when one is lost in a step, or joins. */
 #include "common/base/size.h"
 #include "common/ckpt/initial.h"
 #include "common/ckpt/shard.h"
@@ -28,9 +29,9 @@ static const uint64_t counts[N] = {KERNEL, MEAN, TABLE, BIAS};
 typedef struct worker {
     wf_net *net;
     wf_exchange *exchange;
-    bool is_up[WORKERS];
-    wf_status says; /* to the last message */
-    uint32_t step;  /* its own */
+    wf_peer *peers[WORKERS]; /* that are up */
+    wf_status says;          /* to the last message */
+    uint32_t step;           /* its own */
 } worker;
 
 typedef struct world {
@@ -38,16 +39,20 @@ typedef struct world {
     wf_memdisk *disk;
     worker workers[WORKERS];
     Weft__Start start;
+    Weft__Option options[2], *option_list[2];
     Weft__Variable rows[N], *list[N];
     Weft__Slice slices[N], *slice_list[N];
     Weft__View view;
     Weft__Member members[WORKERS], *member_list[WORKERS];
     int64_t dims[N], now_ns;
-    bool done_is_lost; /* nobody hears that another has applied a step */
+    bool done_is_lost;    /* nobody hears that another has applied a step */
+    bool values_are_lost; /* worker 1 does not get them */
+    bool given_is_lost;   /* worker 1 does not hear that another has given its part */
 } world;
 
 static world w;
-static double want[N][KERNEL]; /* the weights by double precision */
+/* The weights and their momentum by double precision. */
+static double want[N][KERNEL], want_momentum[N][KERNEL];
 
 static float first_value(uint32_t variable, uint64_t i)
 {
@@ -120,30 +125,28 @@ static void make_start(void)
     w.start.job = "j";
     w.start.checkpoint_dir = "/ckpt";
     w.start.strategy = "multi_worker_mirrored";
+    for (int i = 0; i < 2; i++) {
+        weft__option__init(&w.options[i]);
+        w.options[i].name = i ? "momentum" : "learning_rate";
+        w.options[i].value = i ? 0.5 : 0.25;
+        w.option_list[i] = &w.options[i];
+    }
     w.start.rule = "sgd";
+    w.start.options = w.option_list;
+    w.start.n_options = 2;
     w.start.initial = true;
     w.start.learning_rate = 0.25;
     w.start.variables = w.list;
     w.start.n_variables = N;
     w.start.slices = w.slice_list;
     w.start.n_slices = N;
-    w.start.view = &w.view;
 }
 
-static void open_worker(uint32_t i)
+static void open_exchange(uint32_t i, bool joins)
 {
-    wf_task self = {WF_ROLE_WORKER, 10 + i};
-    wf_net_conf conf = wf_memnet_conf(&w.nets, self, 100 + i);
-    char address[32];
     wf_err err;
 
-    w.workers[i].net = wf_memnet_new(&conf);
-    snprintf(address, sizeof address, "mem://worker-%u", i);
-    wf_memnet_listen(&w.nets, w.workers[i].net, address);
-    for (uint32_t k = 0; k < i; k++) {
-        snprintf(address, sizeof address, "mem://worker-%u", k);
-        wf_memnet_dial(&w.nets, w.workers[i].net, (wf_task){WF_ROLE_WORKER, 10 + k}, address);
-    }
+    w.start.joins = joins;
     assert_int_equal(wf_exchange_open(&(wf_exchange_conf){.start = &w.start,
                                                           .net = w.workers[i].net,
                                                           .generation = GENERATION,
@@ -154,15 +157,55 @@ static void open_worker(uint32_t i)
                      WF_OK);
 }
 
+static void open_worker(uint32_t i)
+{
+    wf_task self = {WF_ROLE_WORKER, 10 + i};
+    wf_net_conf conf = wf_memnet_conf(&w.nets, self, 100 + i);
+    char address[32];
+
+    w.workers[i].net = wf_memnet_new(&conf);
+    snprintf(address, sizeof address, "mem://worker-%u", i);
+    wf_memnet_listen(&w.nets, w.workers[i].net, address);
+    for (uint32_t k = 0; k < i; k++) {
+        snprintf(address, sizeof address, "mem://worker-%u", k);
+        wf_memnet_dial(&w.nets, w.workers[i].net, (wf_task){WF_ROLE_WORKER, 10 + k}, address);
+    }
+    open_exchange(i, false);
+}
+
+/* Tells a view of the workers in `members`, a bit each, to `to`. */
+static void tell_one(uint32_t to, uint32_t number, uint32_t members)
+{
+    worker *it = &w.workers[to];
+
+    w.view.n_members = 0;
+    for (uint32_t i = WORKERS; i > 0; i--)
+        if (members >> (i - 1) & 1)
+            w.member_list[w.view.n_members++] = &w.members[i - 1];
+    assert_int_equal(wf_exchange_on_view(it->exchange, &w.view, number, NULL), WF_OK);
+    for (uint32_t i = 0; i < WORKERS; i++)
+        if (it->peers[i])
+            assert_int_equal(wf_exchange_on_up(it->exchange, it->peers[i], NULL), WF_OK);
+}
+
+static void tell(uint32_t number, uint32_t members)
+{
+    for (uint32_t i = 0; i < WORKERS; i++)
+        if (members >> i & 1)
+            tell_one(i, number, members);
+}
+
 static int begin(void **state)
 {
     (void)state;
     w = (world){.disk = wf_memdisk_new()};
+    memset(want_momentum, 0, sizeof want_momentum);
     wf_memnet_init(&w.nets, "ring");
     make_start();
     write_first_values();
     for (uint32_t i = 0; i < WORKERS; i++)
         open_worker(i);
+    tell(1, (1u << WORKERS) - 1);
     return 0;
 }
 
@@ -178,6 +221,29 @@ static int end(void **state)
     return 0;
 }
 
+static wf_peer fake_peer(uint32_t index)
+{
+    return (wf_peer){.task = {WF_ROLE_WORKER, 10 + index},
+                     .incarnation = 100 + index,
+                     .up = true,
+                     .address = ""};
+}
+
+/* As a process that has just begun: it has no values. */
+static void open_again(uint32_t i)
+{
+    wf_exchange_free(&w.workers[i].exchange);
+    open_exchange(i, true);
+    w.workers[i].step = 0;
+}
+
+static bool is_lost(const worker *to, uint16_t kind)
+{
+    return (w.done_is_lost && kind == WF_RING_DONE) ||
+           (w.values_are_lost && kind == WF_RING_VALUES && to == &w.workers[1]) ||
+           (w.given_is_lost && kind == WF_RING_GIVEN && to == &w.workers[1]);
+}
+
 static void run_worker(worker *it)
 {
     wf_event ev;
@@ -186,11 +252,11 @@ static void run_worker(worker *it)
     while (wf_net_event(it->net, w.now_ns, &ev)) {
         if (ev.kind == WF_EV_UP) {
             assert_int_equal(wf_exchange_on_up(it->exchange, ev.peer, NULL), WF_OK);
-            it->is_up[ev.peer->task.index - 10] = true;
+            it->peers[ev.peer->task.index - 10] = ev.peer;
         }
         if (ev.kind != WF_EV_MESSAGE)
             continue;
-        if (!w.done_is_lost || ev.msg->head.kind != WF_RING_DONE)
+        if (!is_lost(it, ev.msg->head.kind))
             it->says = wf_exchange_on_message(it->exchange, ev.peer, ev.msg, w.now_ns, NULL);
         wf_net_free_msg(it->net, &ev.msg);
     }
@@ -247,7 +313,12 @@ static void want_step(const int records[WORKERS])
             for (uint32_t k = 0; k < WORKERS; k++)
                 if (records[k] > 0)
                     mean += records[k] / total * gradient_value(k, v, w.workers[k].step, i);
-            want[v][i] = v == 1 ? 0.9 * want[v][i] + 0.1 * mean : want[v][i] - 0.25 * mean;
+            if (v == 1) {
+                want[v][i] = 0.9 * want[v][i] + 0.1 * mean;
+                continue;
+            }
+            want_momentum[v][i] = 0.5 * want_momentum[v][i] - 0.25 * mean;
+            want[v][i] += want_momentum[v][i];
         }
 }
 
@@ -286,7 +357,7 @@ static void means_are_weighted_by_records_and_equal_in_all_workers(void **state)
     }
 }
 
-/* While one has not taken its messages no other counts the step as done, or begins another. */
+/* While one has not taken its messages no other counts the step as done. */
 static void a_step_is_acknowledged_once_all_have_applied_it(void **state)
 {
     static const int all[WORKERS] = {3, 4, 5};
@@ -298,18 +369,15 @@ static void a_step_is_acknowledged_once_all_have_applied_it(void **state)
         make_step(k, (uint32_t)all[k]);
     turn(2);
     assert_int_equal(wf_exchange_in_flight(w.workers[0].exchange), 1);
-    assert_int_equal(wf_exchange_want(w.workers[0].exchange, 2, 2, NULL), WF_OK);
-    assert_false(wf_exchange_ready(w.workers[0].exchange, 2));
     wf_exchange_name_late(w.workers[0].exchange, WF_EXCHANGE_ACKS, 1, &late);
     assert_int_equal(late.whom.role, WF_ROLE_WORKER);
     turn(WORKERS);
     assert_int_equal(wf_exchange_in_flight(w.workers[0].exchange), 0);
-    assert_true(wf_exchange_ready(w.workers[0].exchange, 2));
     want_step(all);
     check_weights();
 }
 
-/* It is applied, and what this worker has sent may still be read: no array is written again. */
+/* It is applied, and the next one may begin: what was sent lies in other memory. */
 static void a_step_that_another_may_not_have_applied_is_not_acknowledged(void **state)
 {
     static const int all[WORKERS] = {3, 4, 5};
@@ -324,17 +392,80 @@ static void a_step_that_another_may_not_have_applied_is_not_acknowledged(void **
     check_weights();
     for (uint32_t k = 0; k < WORKERS; k++) {
         assert_int_equal(wf_exchange_in_flight(w.workers[k].exchange), 1);
-        assert_int_equal(wf_exchange_want(w.workers[k].exchange, 2, 2, NULL), WF_OK);
-        assert_false(wf_exchange_ready(w.workers[k].exchange, 2));
+        make_step(k, (uint32_t)all[k]);
     }
+    turn(WORKERS);
+    want_step(all);
+    check_weights();
+    for (uint32_t k = 0; k < WORKERS; k++)
+        assert_int_equal(wf_exchange_in_flight(w.workers[k].exchange), 2);
 }
 
-static wf_peer fake_peer(uint32_t index)
+/* Two have given their parts, and the third is lost before it gives its own, or has heard theirs:
+ * the two make the step without it. */
+static void who_is_left_makes_the_step_alone(void **state)
 {
-    return (wf_peer){.task = {WF_ROLE_WORKER, 10 + index},
-                     .incarnation = 100 + index,
-                     .up = true,
-                     .address = ""};
+    static const int all[WORKERS] = {3, 4, 5}, both[WORKERS] = {3, 4, -1};
+
+    (void)state;
+    turn(WORKERS);
+    for (uint32_t k = 0; k < WORKERS; k++)
+        make_step(k, (uint32_t)all[k]);
+    turn(WORKERS);
+    want_step(all);
+    for (uint32_t k = 0; k < 2; k++)
+        make_step(k, (uint32_t)all[k]);
+    turn(2);
+    tell_one(0, 2, 3);
+    turn(2); /* the other has not heard of the view */
+    assert_int_equal(wf_exchange_in_flight(w.workers[0].exchange), 1);
+    tell_one(1, 2, 3);
+    turn(2);
+    want_step(both);
+    assert_int_equal(wf_exchange_in_flight(w.workers[0].exchange), 0);
+    assert_int_equal(wf_exchange_in_flight(w.workers[1].exchange), 0);
+    open_again(2);
+    tell(3, 7);
+    turn(WORKERS);
+    check_weights(); /* it has joined, and has what the others have */
+    for (uint32_t k = 0; k < WORKERS; k++)
+        make_step(k, (uint32_t)all[k]);
+    turn(WORKERS);
+    want_step(all);
+    check_weights();
+}
+
+/* Two have applied a step, and one of them is lost; the other gives the values to one that has not
+ * applied it. Its part is in them. */
+static void who_is_a_step_behind_gets_the_values(void **state)
+{
+    static const int all[WORKERS] = {3, 4, 5};
+
+    (void)state;
+    turn(WORKERS);
+    for (uint32_t k = 0; k < WORKERS; k++)
+        make_step(k, (uint32_t)all[k]);
+    w.given_is_lost = true;
+    turn(WORKERS);
+    w.given_is_lost = false;
+    want_step(all);
+    assert_int_equal(((wf_ring *)w.workers[0].exchange)->clock, 1);
+    assert_int_equal(((wf_ring *)w.workers[1].exchange)->clock, 0);
+    w.values_are_lost = true;
+    tell(2, 3);
+    turn(2);
+    assert_int_equal(wf_exchange_in_flight(w.workers[0].exchange), 1);
+    assert_int_equal(wf_exchange_in_flight(w.workers[1].exchange), 1);
+    w.values_are_lost = false;
+    wf_exchange_on_down(w.workers[0].exchange, w.workers[0].peers[1]);
+    assert_int_equal(wf_exchange_on_up(w.workers[0].exchange, w.workers[0].peers[1], NULL), WF_OK);
+    turn(2);
+    assert_int_equal(wf_exchange_in_flight(w.workers[0].exchange), 0);
+    assert_int_equal(wf_exchange_in_flight(w.workers[1].exchange), 0);
+    open_again(2);
+    tell(3, 7);
+    turn(WORKERS);
+    check_weights();
 }
 
 static wf_status hear(uint16_t kind, uint32_t step, uint32_t request, uint32_t control)
@@ -345,6 +476,7 @@ static wf_status hear(uint16_t kind, uint32_t step, uint32_t request, uint32_t c
     wf_status rc;
 
     assert_int_equal(wf_net_msg(it->net, kind, &m, NULL), WF_OK);
+    m->head.view = 1;
     m->head.step = step;
     m->head.request = request;
     if (kind == WF_RING_SUMS)
@@ -354,6 +486,19 @@ static wf_status hear(uint16_t kind, uint32_t step, uint32_t request, uint32_t c
     rc = wf_exchange_on_message(it->exchange, &from, m, 0, NULL);
     wf_net_free_msg(it->net, &m);
     return rc;
+}
+
+static void nobody_is_left_who_has_the_variables(void **state)
+{
+    wf_err err;
+
+    (void)state;
+    turn(WORKERS);
+    open_again(2);
+    w.view.n_members = 1;
+    w.member_list[0] = &w.members[2];
+    assert_int_equal(wf_exchange_on_view(w.workers[2].exchange, &w.view, 2, &err), WF_AGAIN);
+    assert_non_null(strstr(err.what, "no worker is left that has the variables"));
 }
 
 static void what_no_worker_may_say_is_refused(void **state)
@@ -368,20 +513,39 @@ static void what_no_worker_may_say_is_refused(void **state)
     assert_int_equal(hear(WF_RING_GIVEN, 1, 5, 1), WF_OK);
     assert_int_equal(hear(WF_RING_GIVEN, 1, 5, 1), WF_PROTO);
     assert_int_equal(hear(WF_RING_DONE, 2, 0, 0), WF_PROTO);
+    assert_int_equal(hear(WF_RING_VALUES, 0, 0, 0), WF_PROTO); /* nobody lacks any */
     assert_int_equal(hear(WF_PUSH, 1, 0, 0), WF_OK); /* not of this exchange: passed over */
 }
 
-static void a_link_that_breaks_ends_the_process(void **state)
+/* Whatever messages are lost with it, at any time of a step. */
+static void a_step_begins_anew_when_a_link_was_lost(void **state)
 {
-    wf_peer peer = fake_peer(1), stranger = fake_peer(1);
-    wf_err err;
+    static const int all[WORKERS] = {3, 4, 5};
+    wf_peer stranger = fake_peer(1);
 
     (void)state;
     turn(WORKERS);
     stranger.incarnation = 7;
-    assert_int_equal(wf_exchange_on_up(w.workers[0].exchange, &stranger, &err), WF_OK);
-    assert_int_equal(wf_exchange_on_up(w.workers[0].exchange, &peer, &err), WF_BROKEN);
-    assert_non_null(strstr(err.what, "the link to worker 11 broke"));
+    assert_int_equal(wf_exchange_on_up(w.workers[0].exchange, &stranger, NULL), WF_OK);
+    for (uint32_t round = 0; round < 8; round++) {
+        for (uint32_t k = 0; k < WORKERS; k++)
+            make_step(k, (uint32_t)all[k]);
+        for (uint32_t i = 0; i < round; i++) {
+            run_worker(&w.workers[i % WORKERS]);
+            w.now_ns += MS;
+        }
+        wf_exchange_on_down(w.workers[0].exchange, w.workers[0].peers[1 + round % 2]);
+        for (uint32_t i = 0; i < WORKERS; i++)
+            run_worker(&w.workers[(i + round) % WORKERS]);
+        assert_int_equal(
+            wf_exchange_on_up(w.workers[0].exchange, w.workers[0].peers[1 + round % 2], NULL),
+            WF_OK);
+        turn(WORKERS);
+        want_step(all);
+        check_weights();
+        for (uint32_t k = 0; k < WORKERS; k++)
+            assert_int_equal(wf_exchange_in_flight(w.workers[k].exchange), 0);
+    }
 }
 
 static void nothing_begins_before_all_are_linked(void **state)
@@ -403,8 +567,11 @@ int main(void)
         RING(means_are_weighted_by_records_and_equal_in_all_workers),
         RING(a_step_is_acknowledged_once_all_have_applied_it),
         RING(a_step_that_another_may_not_have_applied_is_not_acknowledged),
+        RING(who_is_left_makes_the_step_alone),
+        RING(who_is_a_step_behind_gets_the_values),
+        RING(nobody_is_left_who_has_the_variables),
         RING(what_no_worker_may_say_is_refused),
-        RING(a_link_that_breaks_ends_the_process),
+        RING(a_step_begins_anew_when_a_link_was_lost),
         RING(nothing_begins_before_all_are_linked),
     };
 

@@ -112,10 +112,19 @@ static void plan_halving(uint32_t members, uint32_t me, uint64_t count, wf_reduc
     plan_halves(logs, is_paired ? me / 2 : me - folded, folded, count, folded ? 1 : 0, p);
 }
 
+static void plan_pair(uint32_t me, uint64_t count, wf_reduce_plan *p)
+{
+    set_send(&p->rounds[0], 1 - me, 0, count);
+    set_take(&p->rounds[0], 1 - me, 0, count, false);
+    p->rounds[0].keeps = true;
+}
+
 static uint32_t count_rounds(wf_reduce_way way, uint32_t members)
 {
     uint32_t logs = log_of(members);
 
+    if (way == WF_REDUCE_PAIR)
+        return 1;
     if (way == WF_REDUCE_RING)
         return 2 * (members - 1);
     return 2 * logs + (members > 1u << logs ? 2 : 0);
@@ -125,7 +134,8 @@ wf_status wf_reduce_plan_make(wf_reduce_way way, uint32_t members, uint32_t me, 
                               wf_reduce_plan *out, wf_err *err)
 {
     *out = (wf_reduce_plan){0};
-    if (members == 0 || members > WF_REDUCE_MEMBERS_MOST || me >= members)
+    if (members == 0 || members > WF_REDUCE_MEMBERS_MOST || me >= members ||
+        (way == WF_REDUCE_PAIR && members != 2))
         return wf_fail(err, WF_INVALID, NULL, "member %u of %u; %d may be", me, members,
                        WF_REDUCE_MEMBERS_MOST);
     if (way == WF_REDUCE_BY_SIZE)
@@ -134,7 +144,9 @@ wf_status wf_reduce_plan_make(wf_reduce_way way, uint32_t members, uint32_t me, 
     out->rounds = calloc(out->n_rounds + (size_t)1, sizeof *out->rounds);
     if (!out->rounds)
         return wf_fail_nomem(err, out->n_rounds * sizeof *out->rounds);
-    if (members > 1 && way == WF_REDUCE_RING)
+    if (way == WF_REDUCE_PAIR)
+        plan_pair(me, count, out);
+    else if (members > 1 && way == WF_REDUCE_RING)
         plan_ring(members, me, count, out);
     else if (members > 1)
         plan_halving(members, me, count, out);
@@ -224,7 +236,8 @@ bool wf_reduce_next(wf_reduce *r, wf_reduce_message *out)
             continue;
         if (!r->held[r->round].buf)
             return false;
-        use(r, of, &r->held[r->round]);
+        if (!of->keeps)
+            use(r, of, &r->held[r->round]);
     }
     return false;
 }
@@ -232,6 +245,12 @@ bool wf_reduce_next(wf_reduce *r, wf_reduce_message *out)
 bool wf_reduce_is_done(const wf_reduce *r)
 {
     return r->data && r->round == r->plan->n_rounds;
+}
+
+const uint8_t *wf_reduce_kept(const wf_reduce *r)
+{
+    wf_assert(wf_reduce_is_done(r) && r->plan->rounds[0].keeps);
+    return r->held[0].bytes;
 }
 
 uint32_t wf_reduce_late(const wf_reduce *r)
@@ -244,6 +263,8 @@ uint32_t wf_reduce_late(const wf_reduce *r)
 void wf_reduce_again(wf_reduce *r)
 {
     wf_assert(wf_reduce_is_done(r));
+    if (r->plan->n_rounds > 0 && r->plan->rounds[0].keeps)
+        wf_buf_unref(&r->held[0].buf);
     r->data = NULL;
     r->round = 0;
     r->sent = false;

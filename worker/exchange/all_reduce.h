@@ -5,7 +5,7 @@
  *
  * A plan lists what a member does, in rounds: it sends a range of its array, then takes a range
  * that another member sends in the same round. Ranges that are sent and taken in one round are
- * disjoint. Two plans are known:
+ * disjoint. Three plans are known:
  *
  *   ring     Each member adds to a chunk and passes it on, until each has the sum of one chunk;
  *            then sums go round. 2 (n - 1) rounds, 2 (n - 1) / n of the bytes of an array: the
@@ -16,6 +16,9 @@
  *            "Optimization of collective communication operations in MPICH", section 4.4: recursive
  *            halving and doubling). Of members beyond a power of two each first gives its array to
  *            a neighbour, and is given the sum at the end.
+ *
+ *   pair     Of two members each sends its whole array, and keeps what it takes beside its own
+ * until the caller adds them up: the same bytes as in a ring of two, in one round.
  *
  * Invariants
  *   A1  the order of additions depends on the number of members, the length and the plan alone:
@@ -38,13 +41,15 @@ enum { WF_REDUCE_MEMBERS_MOST = 1024 };
 typedef enum wf_reduce_way {
     WF_REDUCE_BY_SIZE = 0,
     WF_REDUCE_RING,
-    WF_REDUCE_HALVING
+    WF_REDUCE_HALVING,
+    WF_REDUCE_PAIR /* two members */
 } wf_reduce_way;
 
 /* What a member does in a round. It may have nothing to send, or nothing to take. */
 typedef struct wf_reduce_round {
     bool sends, takes;
-    bool adds; /* what is taken is added; else it replaces */
+    bool adds;  /* what is taken is added; else it replaces, */
+    bool keeps; /* or stays where it is: wf_reduce_kept */
     uint32_t to, from;
     uint64_t send_at, send_n, take_at, take_n; /* elements of the array */
 } wf_reduce_round;
@@ -55,8 +60,8 @@ typedef struct wf_reduce_plan {
 } wf_reduce_plan;
 
 /* The plan of member `me` of `members` for arrays of `count` elements. WF_REDUCE_BY_SIZE takes the
- * ring for long arrays. Close it after an error as well. Errors: WF_NOMEM; WF_INVALID for a member
- * that there is not, or too many. */
+ * ring for long arrays, else halving. Close it after an error as well. Errors: WF_NOMEM; WF_INVALID
+ * for a member that there is not, or too many. */
 WF_MUST_USE wf_status wf_reduce_plan_make(wf_reduce_way way, uint32_t members, uint32_t me,
                                           uint64_t count, wf_reduce_plan *out, wf_err *err);
 void wf_reduce_plan_close(wf_reduce_plan *p);
@@ -94,10 +99,13 @@ WF_MUST_USE wf_status wf_reduce_put(wf_reduce *r, uint32_t from, uint32_t round,
                                     const uint8_t *bytes, uint64_t n, wf_err *err);
 /* Goes on as far as possible up to the next message to be sent: false when there is none now. */
 bool wf_reduce_next(wf_reduce *r, wf_reduce_message *out);
-/* Whether the array holds the sum, and all messages of this member were given out. */
+/* Whether the array holds the sum, or what is kept is there, and all messages of this member were
+ * given out. */
 bool wf_reduce_is_done(const wf_reduce *r);
 /* The member whose message is waited for; UINT32_MAX: none. */
 uint32_t wf_reduce_late(const wf_reduce *r);
+/* What a pair has taken, [count] float32 at any address, until the sum ends. */
+const uint8_t *wf_reduce_kept(const wf_reduce *r);
 /* Ends a sum that is done: it waits for the next array. What has arrived for it would be lost: two
  * sums that follow each other have two of these. */
 void wf_reduce_again(wf_reduce *r);

@@ -61,17 +61,29 @@ static wf_status load_variable(const wf_local *l, wf_values *from, wf_local_vari
     return WF_OK;
 }
 
+/* Another worker gives the others. */
+static bool is_read(const wf_local *l, const wf_local_variable *v)
+{
+    return !l->conf.start->joins || wf_local_is_frozen(v);
+}
+
 wf_status wf_local_load(wf_local *l, wf_err *err)
 {
     const Weft__Start *s = l->conf.start;
     wf_values *from = NULL;
+    bool any = !s->joins;
     wf_status rc;
 
+    for (uint32_t i = 0; i < l->n_variables; i++)
+        any |= is_read(l, &l->variables[i]);
+    if (!any)
+        return WF_OK;
     WF_TRY(wf_values_open(l->conf.disk, s->checkpoint_dir, s->job, s->initial, s->restore_step,
                           &from, err));
     rc = WF_OK;
     for (uint32_t i = 0; rc == WF_OK && i < l->n_variables; i++)
-        rc = load_variable(l, from, &l->variables[i], err);
+        if (is_read(l, &l->variables[i]))
+            rc = load_variable(l, from, &l->variables[i], err);
     wf_values_close(&from);
     return rc;
 }

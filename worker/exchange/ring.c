@@ -13,14 +13,18 @@
  * records.
  *
  * Invariants
- *   R1  variables change only in wf_ring_advance, when a common step is complete here
- *   R2  nothing is given to a common step before all have applied the one before: so messages are
- *       of the step under way or of the next one, and the array of gradients is free (A2)
+ *   R1  variables change only when a common step is complete here, or values come from another
+ *       member (ring_values.c)
+ *   R2  a step is complete here when all have given their part, and they give it after they have
+ *       applied the step before: so messages are of the step under way or of the next one, and of
+ *       two arrays of sums the one that is next is free (A2)
+ *   R3  a step is acknowledged when all members have applied it
  */
-#include "common/log/log.h"
 #include "worker/exchange/ring_state.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Whether all members have applied a common step. */
 static bool is_done_by_all(const wf_ring *r, uint32_t clock)
@@ -28,12 +32,12 @@ static bool is_done_by_all(const wf_ring *r, uint32_t clock)
     for (uint32_t i = 0; i < r->n_members; i++)
         if (i != r->me && r->members[i].done < clock)
             return false;
-    return r->clock >= clock;
+    return wf_ring_is_current(r) && r->clock >= clock;
 }
 
 static bool may_give(const wf_ring *r)
 {
-    return !r->under_way && is_done_by_all(r, r->clock) && wf_ring_is_linked(r);
+    return !r->under_way && wf_ring_is_current(r) && wf_ring_is_linked(r);
 }
 
 /* ---- giving ---- */
@@ -43,22 +47,17 @@ static bool may_give(const wf_ring *r)
 static void begin(wf_ring *r, uint32_t own_step, uint32_t records)
 {
     wf_assert(may_give(r)); /* R2 */
+    wf_ring_take_array(r);
     r->under_way = true;
-    r->is_given = false;
     r->own_step = own_step;
     r->records = records;
 }
 
 static wf_status end(wf_ring *r, wf_err *err)
 {
-    uint32_t slot = wf_ring_slot(r->clock + 1);
-
-    for (uint32_t i = 0; i < r->local.n_variables; i++)
-        r->given[slot][i] |= r->variables[i].pushed;
     WF_TRY(wf_ring_give_rest(r, err));
     r->is_given = true;
-    r->members[r->me].words[slot] = (wf_ring_word){true, r->records};
-    return wf_ring_say_given(r, err);
+    return wf_ring_is_current(r) ? wf_ring_say_given(r, err) : WF_OK;
 }
 
 static bool anybody_gives(const wf_ring *r)
@@ -80,6 +79,8 @@ static wf_status give_nothing(wf_ring *r, wf_err *err)
 static bool is_complete(const wf_ring *r, uint64_t *records)
 {
     *records = 0;
+    if (!r->is_given || !wf_ring_is_current(r))
+        return false;
     for (uint32_t i = 0; i < r->n_members; i++) {
         const wf_ring_word *w = &r->members[i].words[wf_ring_slot(r->clock + 1)];
 
@@ -87,28 +88,49 @@ static bool is_complete(const wf_ring *r, uint64_t *records)
             return false;
         *records += w->records;
     }
-    return r->under_way && r->is_given && wf_ring_sums_are_in(r);
+    return wf_ring_sums_are_in(r);
 }
 
 static wf_status apply(wf_ring *r, uint64_t records, wf_err *err)
 {
-    uint32_t slot = wf_ring_slot(r->clock + 1);
+    const uint8_t *given = r->given[wf_ring_slot(r->clock + 1)];
 
-    wf_ring_end_sums(r, records);
-    for (uint32_t i = 0; i < r->local.n_variables; i++) {
-        r->local.variables[i].pushed = records > 0 && r->given[slot][i];
-        r->given[slot][i] = 0;
-    }
-    for (uint32_t i = 0; i < r->n_members; i++)
-        r->members[i].words[slot] = (wf_ring_word){0};
+    wf_ring_take_means(r, records);
+    for (uint32_t i = 0; i < r->local.n_variables; i++)
+        r->local.variables[i].pushed = records > 0 && given[i];
     WF_TRY(wf_local_update(&r->local, err));
-    r->clock++;
-    r->under_way = false;
-    if (r->own_step)
-        r->own_clock = r->clock;
-    return wf_ring_say_done(r, err);
+    return wf_ring_end_step(r, err);
 }
 
+wf_status wf_ring_end_step(wf_ring *r, wf_err *err)
+{
+    uint32_t slot = wf_ring_slot(r->clock + 1);
+
+    wf_ring_end_sums(r);
+    memset(r->given[slot], 0, r->local.n_variables);
+    for (uint32_t i = 0; i < r->n_members; i++)
+        r->members[i].words[slot] = (wf_ring_word){0};
+    r->clock++;
+    if (r->under_way && r->own_step) {
+        r->applied_step = r->own_step;
+        r->applied_clock = r->clock;
+    }
+    r->under_way = r->is_given = false;
+    WF_TRY(wf_ring_say_done(r, err));
+    return wf_ring_advance(r, err);
+}
+
+static wf_status save_when_due(wf_ring *r, wf_err *err)
+{
+    wf_exchange *x = &r->local.base;
+
+    if (!r->cut_due || !wf_ring_is_current(r))
+        return WF_OK;
+    r->cut_due = x->saving.cut == r->cut_due ? 0 : r->cut_due;
+    return r->cut_due ? WF_OK : wf_local_save(x, err);
+}
+
+/* When a step ends, messages of the next one may be here already. */
 wf_status wf_ring_advance(wf_ring *r, wf_err *err)
 {
     wf_exchange *x = &r->local.base;
@@ -117,10 +139,10 @@ wf_status wf_ring_advance(wf_ring *r, wf_err *err)
     if (r->idle && anybody_gives(r) && may_give(r))
         WF_TRY(give_nothing(r, err));
     if (is_complete(r, &records))
-        WF_TRY(apply(r, records, err));
-    if (x->acked < x->begun && r->own_clock && !r->under_way && is_done_by_all(r, r->own_clock))
-        x->acked = x->begun;
-    return WF_OK;
+        return apply(r, records, err); /* which comes back here */
+    if (x->acked < r->applied_step && is_done_by_all(r, r->applied_clock))
+        x->acked = r->applied_step;
+    return save_when_due(r, err);
 }
 
 /* ---- what a worker asks for ---- */
@@ -134,8 +156,9 @@ static wf_status want(wf_exchange *x, int set, uint32_t step, wf_err *err)
 
 static bool ready(const wf_exchange *x, int set)
 {
-    (void)set;
-    return may_give((const wf_ring *)x);
+    const wf_ring *r = (const wf_ring *)x;
+
+    return set == WF_EVAL_SET ? wf_ring_is_current(r) : may_give(r);
 }
 
 static wf_status leave(wf_exchange *x, wf_err *err)
@@ -155,7 +178,6 @@ static void begin_step(wf_exchange *x, uint32_t step, uint32_t records)
     wf_ring *r = (wf_ring *)x;
 
     x->begun = step;
-    r->own_clock = 0;
     begin(r, step, records);
 }
 
@@ -194,12 +216,61 @@ static wf_status end_step(wf_exchange *x, uint32_t step, wf_err *err)
     return wf_ring_advance(r, err);
 }
 
+/* A member that has just joined may not have the variables yet. */
+static wf_status save(wf_exchange *x, wf_err *err)
+{
+    wf_ring *r = (wf_ring *)x;
+
+    r->cut_due = x->saving.cut;
+    return save_when_due(r, err);
+}
+
+/* ---- who is late ---- */
+
+/* Of the members: one without a link; one that has not said where it is, or given values; one that
+ * has not given its part of the step under way; one that has not applied the last. n_members:
+ * nobody. */
+static uint32_t find_late(const wf_ring *r)
+{
+    for (uint32_t i = 0; i < r->n_members; i++)
+        if (i != r->me && !r->members[i].peer)
+            return i;
+    for (uint32_t i = 0; !r->is_agreed && i < r->n_members; i++)
+        if (!r->members[i].heard)
+            return i;
+    if (r->is_agreed && !wf_ring_is_current(r))
+        return r->giver;
+    for (uint32_t i = 0; r->under_way && i < r->n_members; i++)
+        if (!r->members[i].words[wf_ring_slot(r->clock + 1)].in)
+            return i;
+    for (uint32_t i = 0; i < r->n_members; i++)
+        if (i != r->me && r->members[i].done < r->clock)
+            return i;
+    return r->n_members;
+}
+
+/* Before a view the master is waited for. */
+static void name_late(const wf_exchange *x, wf_exchange_wait wait, uint32_t of, wf_waiting *out)
+{
+    const wf_ring *r = (const wf_ring *)x;
+    uint32_t i = find_late(r);
+    size_t n = strlen(out->what);
+
+    (void)wait, (void)of;
+    if (i == r->n_members)
+        return;
+    out->whom = (wf_task){WF_ROLE_WORKER, r->members[i].index};
+    if (!r->members[i].peer)
+        snprintf(out->what + n, sizeof out->what - n, " (no link)");
+}
+
 /* ---- beginning and end ---- */
 
 static void ring_free(wf_exchange *x)
 {
     wf_ring *r = (wf_ring *)x;
 
+    wf_ring_drop_values(r);
     wf_local_close(&r->local);
     wf_ring_buckets_close(r);
     for (int i = 0; i < WF_RING_AT_ONCE; i++)
@@ -214,6 +285,7 @@ static wf_status open_all(wf_ring *r, const wf_exchange_conf *conf, wf_err *err)
 
     r->ops = wf_local_ops;
     r->ops.free = ring_free;
+    r->ops.on_view = wf_ring_on_view;
     r->ops.on_up = wf_ring_on_up;
     r->ops.on_down = wf_ring_on_down;
     r->ops.on_message = wf_ring_on_message;
@@ -225,15 +297,17 @@ static wf_status open_all(wf_ring *r, const wf_exchange_conf *conf, wf_err *err)
     r->ops.push = push;
     r->ops.drop_step = drop_step;
     r->ops.end_step = end_step;
-    r->ops.name_late = wf_ring_name_late;
+    r->ops.save = save;
+    r->ops.name_late = name_late;
     WF_TRY(wf_local_init(&r->local, &r->ops, conf, err));
     for (int i = 0; i < WF_RING_AT_ONCE; i++) {
         r->given[i] = calloc(n, 1);
         if (!r->given[i])
             return wf_fail_nomem(err, n);
     }
-    WF_TRY(wf_ring_members_open(r, err));
-    return wf_ring_buckets_open(r, err);
+    WF_TRY(wf_ring_buckets_open(r, err));
+    r->n_arrays = wf_ring_count_arrays(r);
+    return WF_OK;
 }
 
 static wf_status ring_open(const wf_exchange_conf *conf, wf_exchange **out, wf_err *err)
@@ -244,14 +318,10 @@ static wf_status ring_open(const wf_exchange_conf *conf, wf_exchange **out, wf_e
     if (!r)
         return wf_fail_nomem(err, sizeof *r);
     r->idle = true;
+    r->has_values = !conf->start->joins;
     *out = &r->local.base;
     rc = open_all(r, conf, err);
-    if (rc == WF_OK)
-        WF_LOG_INFO("worker.adds_up", "workers=%u buckets=%u bytes=%zu%s", r->n_members,
-                    r->n_buckets, r->gradients->bytes,
-                    r->n_members == 1 ? " why=\"the cluster has one worker: nothing is sent\""
-                                      : "");
-    else
+    if (rc != WF_OK)
         wf_exchange_free(out);
     return rc;
 }

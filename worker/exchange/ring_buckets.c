@@ -3,6 +3,7 @@
  * backward pass comes to the gradients of the last layers first. The array is cut into buckets, and
  * each is a sum of its own, so that many small variables share messages and the parts of a large
  * one are under way at once. */
+#include "common/base/cc.h"
 #include "common/base/size.h"
 #include "worker/exchange/ring_state.h"
 
@@ -12,11 +13,6 @@
 static void keep(void *data, void *hint)
 {
     (void)data, (void)hint; /* the array's own buffer frees it */
-}
-
-static float *array(const wf_ring *r)
-{
-    return r->gradients->data;
 }
 
 /* ---- layout ---- */
@@ -43,9 +39,8 @@ static wf_status lay_out_variables(wf_ring *r, wf_err *err)
     if (!wf_mul_size((size_t)r->n_gradients, sizeof(float), &bytes))
         return wf_fail(err, WF_PROTO, NULL, "variables of %lu elements have no size that fits",
                        (unsigned long)r->n_gradients);
-    r->gradients = wf_buf_new(bytes);
     r->means = wf_buf_new(bytes);
-    return r->gradients && r->means ? WF_OK : wf_fail_nomem(err, bytes);
+    return r->means ? WF_OK : wf_fail_nomem(err, bytes);
 }
 
 /* The exchange of a worker's own variables reads means as if they were its gradients. */
@@ -79,12 +74,64 @@ static void find_buckets(wf_ring *r)
     }
 }
 
-static wf_status open_bucket(const wf_ring *r, wf_ring_bucket *b, wf_err *err)
+static void close_sums(wf_ring_bucket *b)
 {
-    WF_TRY(wf_reduce_plan_make(WF_REDUCE_BY_SIZE, r->n_members, r->me, b->n, &b->plan, err));
-    for (int i = 0; i < WF_RING_AT_ONCE; i++)
-        WF_TRY(wf_reduce_init(&b->sums[i], &b->plan, err));
+    for (int k = 0; k < WF_RING_AT_ONCE; k++)
+        if (b->sums[k].held)
+            wf_reduce_close(&b->sums[k]);
+}
+
+static wf_status plan_bucket(const wf_ring *r, wf_ring_bucket *b, wf_err *err)
+{
+    close_sums(b);
+    wf_reduce_plan_close(&b->plan);
+    return wf_reduce_plan_make(r->n_members == 2 ? WF_REDUCE_PAIR : WF_REDUCE_BY_SIZE, r->n_members,
+                               r->me, b->n, &b->plan, err);
+}
+
+wf_status wf_ring_plan(wf_ring *r, wf_err *err)
+{
+    for (uint32_t b = 0; b < r->n_buckets; b++)
+        WF_TRY(plan_bucket(r, &r->buckets[b], err));
     return WF_OK;
+}
+
+static wf_status restart_bucket(wf_ring_bucket *b, wf_err *err)
+{
+    close_sums(b);
+    for (int k = 0; k < WF_RING_AT_ONCE; k++)
+        WF_TRY(wf_reduce_init(&b->sums[k], &b->plan, err));
+    return WF_OK;
+}
+
+wf_status wf_ring_restart(wf_ring *r, wf_err *err)
+{
+    for (uint32_t b = 0; b < r->n_buckets; b++)
+        WF_TRY(restart_bucket(&r->buckets[b], err));
+    for (int k = 0; k < WF_RING_AT_ONCE; k++) {
+        memset(r->given[k], 0, r->local.n_variables);
+        wf_buf_unref(&r->sums[k]);
+    }
+    return WF_OK;
+}
+
+/* The array that is sent from in the step under way. All of a ring, and of a pair, goes to the next
+ * member: where that maps memory of this process nothing is copied. NULL without memory. */
+static wf_buf *sent_from(wf_ring *r)
+{
+    wf_buf **b = &r->sums[wf_ring_slot(r->clock + 1)];
+
+    if (!*b)
+        *b = wf_net_buf(r->members[(r->me + 1) % r->n_members].peer, r->means->bytes);
+    return *b;
+}
+
+void wf_ring_take_array(wf_ring *r)
+{
+    wf_buf *b = r->n_members == 2 ? sent_from(r) : NULL;
+
+    wf_buf_unref(&r->gradients);
+    r->gradients = wf_buf_ref(b ? b : r->means);
 }
 
 wf_status wf_ring_buckets_open(wf_ring *r, wf_err *err)
@@ -107,7 +154,6 @@ wf_status wf_ring_buckets_open(wf_ring *r, wf_err *err)
 
         b->at = (uint64_t)r->n_buckets * WF_RING_BUCKET;
         b->n = WF_MIN(r->n_gradients - b->at, (uint64_t)WF_RING_BUCKET);
-        WF_TRY(open_bucket(r, b, err));
     }
     find_buckets(r);
     return WF_OK;
@@ -115,18 +161,16 @@ wf_status wf_ring_buckets_open(wf_ring *r, wf_err *err)
 
 void wf_ring_buckets_close(wf_ring *r)
 {
-    uint64_t n = (r->n_gradients + WF_RING_BUCKET - 1) / WF_RING_BUCKET;
-
-    for (uint64_t i = 0; r->buckets && i < n; i++) {
-        for (int k = 0; k < WF_RING_AT_ONCE; k++)
-            if (r->buckets[i].sums[k].held)
-                wf_reduce_close(&r->buckets[i].sums[k]);
-        wf_reduce_plan_close(&r->buckets[i].plan);
+    for (uint32_t b = 0; b < r->n_buckets; b++) {
+        close_sums(&r->buckets[b]);
+        wf_reduce_plan_close(&r->buckets[b].plan);
     }
     free(r->buckets);
     free(r->variables);
     wf_buf_unref(&r->gradients);
     wf_buf_unref(&r->means);
+    for (int k = 0; k < WF_RING_AT_ONCE; k++)
+        wf_buf_unref(&r->sums[k]);
 }
 
 /* ---- sums ---- */
@@ -145,22 +189,70 @@ wf_status wf_ring_pump(wf_ring *r, uint32_t bucket, wf_err *err)
     return WF_OK;
 }
 
-/* A mean over the records of this worker counts as often as it has records. */
+WF_MULTIVERSION static void multiply(const float *restrict x, float by, uint64_t n,
+                                     float *restrict to)
+{
+    for (uint64_t i = 0; i < n; i++)
+        to[i] = x[i] * by;
+}
+
+WF_MULTIVERSION static void divide(const float *restrict x, float by, uint64_t n,
+                                   float *restrict to)
+{
+    for (uint64_t i = 0; i < n; i++)
+        to[i] = x[i] / by;
+}
+
+/* The other member's gradients may lie at any address. */
+WF_MULTIVERSION static void weigh_two(const float *restrict x, float by_x,
+                                      const uint8_t *restrict y, float by_y, uint64_t n,
+                                      float *restrict to)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        float other;
+
+        memcpy(&other, y + i * sizeof other, sizeof other);
+        to[i] = x[i] * by_x + other * by_y;
+    }
+}
+
+/* What leaves: gradients as they are of a pair, else times the records that they are means over. */
+static void fill(const wf_ring *r, const wf_ring_bucket *b, float *to)
+{
+    const float *from = (const float *)r->gradients->data + b->at;
+
+    if (r->n_members > 2)
+        multiply(from, (float)r->records, b->n, to);
+    else if (from != to)
+        memcpy(to, from, b->n * sizeof *to);
+}
+
+/* Begins a sum, if all of its gradients are there. */
 static wf_status begin(wf_ring *r, uint32_t bucket, wf_err *err)
 {
     const wf_ring_bucket *b = &r->buckets[bucket];
-    const float weight = (float)r->records;
-    float *g = array(r) + b->at;
+    wf_buf *array;
 
-    for (uint64_t i = 0; r->n_members > 1 && i < b->n; i++)
-        g[i] *= weight;
-    wf_reduce_begin(sum_of(r, bucket), g);
+    if (b->missing > 0 || !wf_ring_is_current(r))
+        return WF_OK;
+    array = r->n_members == 1 ? r->means : sent_from(r);
+    if (!array)
+        return wf_fail_nomem(err, r->means->bytes);
+    fill(r, b, (float *)array->data + b->at);
+    wf_reduce_begin(sum_of(r, bucket), (float *)array->data + b->at);
     return wf_ring_pump(r, bucket, err);
+}
+
+wf_status wf_ring_give_again(wf_ring *r, wf_err *err)
+{
+    for (uint32_t b = 0; r->under_way && b < r->n_buckets; b++)
+        WF_TRY(begin(r, b, err));
+    return r->is_given ? wf_ring_say_given(r, err) : WF_OK;
 }
 
 float *wf_ring_gradient(const wf_ring *r, uint32_t variable)
 {
-    return array(r) + r->variables[variable].at;
+    return (float *)r->gradients->data + r->variables[variable].at;
 }
 
 wf_status wf_ring_give(wf_ring *r, uint32_t variable, wf_err *err)
@@ -169,9 +261,10 @@ wf_status wf_ring_give(wf_ring *r, uint32_t variable, wf_err *err)
 
     wf_assert(v->is_in && !v->pushed);
     v->pushed = true;
-    for (uint32_t b = v->first; b <= v->last; b++)
-        if (--r->buckets[b].missing == 0)
-            WF_TRY(begin(r, b, err));
+    for (uint32_t b = v->first; b <= v->last; b++) {
+        r->buckets[b].missing--;
+        WF_TRY(begin(r, b, err));
+    }
     return WF_OK;
 }
 
@@ -182,7 +275,7 @@ wf_status wf_ring_give_rest(wf_ring *r, wf_err *err)
 
         if (!v->is_in || v->pushed)
             continue;
-        memset(array(r) + v->at, 0, r->local.variables[i].count * sizeof(float));
+        memset(wf_ring_gradient(r, i), 0, r->local.variables[i].count * sizeof(float));
         WF_TRY(wf_ring_give(r, i, err));
         r->variables[i].pushed = false;
     }
@@ -197,18 +290,35 @@ bool wf_ring_sums_are_in(const wf_ring *r)
     return true;
 }
 
-void wf_ring_end_sums(wf_ring *r, uint64_t records)
+/* Both of a pair make the same sum, whichever is the first: an addition commutes. */
+static void take_mean(wf_ring *r, uint32_t bucket, float records)
 {
-    const float total = r->n_members > 1 ? (float)records : 1;
-    const float *sum = array(r);
-    float *mean = r->means->data;
+    uint32_t slot = wf_ring_slot(r->clock + 1);
+    const wf_ring_bucket *b = &r->buckets[bucket];
+    const float *sums = (const float *)r->sums[slot]->data + b->at;
+    float *to = (float *)r->means->data + b->at;
 
-    for (uint64_t i = 0; records > 0 && i < r->n_gradients; i++)
-        mean[i] = sum[i] / total;
+    if (r->n_members == 2)
+        weigh_two(sums, (float)r->members[r->me].words[slot].records / records,
+                  wf_reduce_kept(sum_of(r, bucket)),
+                  (float)r->members[1 - r->me].words[slot].records / records, b->n, to);
+    else
+        divide(sums, records, b->n, to);
+}
+
+void wf_ring_take_means(wf_ring *r, uint64_t records)
+{
     for (uint32_t b = 0; b < r->n_buckets; b++) {
+        if (records > 0 && r->n_members > 1)
+            take_mean(r, b, (float)records);
         wf_reduce_again(sum_of(r, b));
-        r->buckets[b].missing = r->buckets[b].variables;
     }
+}
+
+void wf_ring_end_sums(wf_ring *r)
+{
+    for (uint32_t b = 0; b < r->n_buckets; b++)
+        r->buckets[b].missing = r->buckets[b].variables;
     for (uint32_t i = 0; i < r->local.n_variables; i++)
         r->variables[i].pushed = false;
 }

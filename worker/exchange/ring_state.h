@@ -3,6 +3,8 @@
  *
  *   ring.c          steps: what this worker gives, and when a step is over
  *   ring_buckets.c  gradients in one array, cut into buckets, and their sums
+ *   ring_members.c  who takes part, and where they begin together
+ *   ring_values.c   variables for a member that lacks them
  *   ring_wire.c     messages to and from the other workers
  */
 #ifndef WF_WORKER_EXCHANGE_RING_STATE_H
@@ -13,6 +15,7 @@
 
 enum {
     WF_RING_BUCKET = 1 << 20, /* elements, at most; gradients leave while a backward pass goes on */
+    WF_RING_PIECE = 1 << 20,  /* elements of a variable in one message, at most */
     WF_RING_AT_ONCE = 2       /* steps: another worker may be one ahead */
 };
 
@@ -26,7 +29,11 @@ typedef struct wf_ring_member {
     uint32_t index;
     uint64_t incarnation;
     wf_peer *peer; /* NULL: this worker, or there is no link */
-    bool was_up;
+    bool was_up;   /* there was one */
+    /* What it said when this round of steps began (ring_members.c). */
+    bool heard;
+    bool has_values; /* of the variables; else it wants them */
+    uint32_t clock;
     uint32_t done; /* the last step that it has applied */
     wf_ring_word words[WF_RING_AT_ONCE];
 } wf_ring_member;
@@ -47,13 +54,34 @@ typedef struct wf_ring_variable {
     bool pushed;          /* in the step under way, by this worker */
 } wf_ring_variable;
 
+/* Values that come from another member, in the order of wf_ring_array_at. */
+typedef struct wf_ring_fetch {
+    wf_buf **arrays; /* [n_arrays]; NULL: nothing has come */
+    uint64_t *updates;
+    uint32_t from;  /* a member's place */
+    uint32_t array; /* the piece that is next; n_arrays: all are there */
+    uint64_t at;
+} wf_ring_fetch;
+
 typedef struct wf_ring {
     wf_local local; /* first */
     wf_exchange_ops ops;
     wf_ring_member *members; /* [n_members], by index */
     uint32_t n_members, me;  /* its place among them */
-    wf_buf *gradients;       /* one array for all variables */
-    wf_buf *means;        /* the same, of all workers: sums may still be on their way to others */
+    /* ring_members.c */
+    uint32_t view, attempt; /* which round of steps; view 0: the members are not known yet */
+    bool is_agreed;         /* all members have said where they are: `start` is where all begin */
+    uint32_t start;         /* a clock */
+    uint32_t giver;         /* who gives values to those that lack them */
+    uint32_t early;         /* the step of messages that came before that; 0: none did */
+    bool has_values;        /* of the variables, as they are after `clock` */
+    uint32_t n_arrays;
+    wf_ring_fetch fetch;
+    /* Arrays for all variables. */
+    wf_buf *means;                 /* of the step that is applied */
+    wf_buf *sums[WF_RING_AT_ONCE]; /* one may still be on its way when the next step begins */
+    wf_buf *gradients;    /* what this worker gives, until the step is over: that of the sums for a
+                           * pair,    which needs no other, else that of the means */
     uint64_t n_gradients; /* elements */
     wf_ring_variable *variables; /* [n_variables] */
     wf_ring_bucket *buckets;     /* [n_buckets], in the order in which they are ready */
@@ -62,11 +90,12 @@ typedef struct wf_ring {
     uint32_t clock;                  /* the last step of all workers that is applied here */
     bool under_way;                  /* of the next one this worker has given something */
     bool is_given;                   /* all of it */
-    bool idle;          /* this worker has nothing to compute: it gives no records when others do */
-    uint32_t records;   /* that it gives */
-    uint32_t own_step;  /* of this worker, that the step is; 0: it gives nothing */
-    uint32_t own_clock; /* of the last step that this worker has made */
-    uint64_t order;     /* of messages */
+    bool idle;         /* this worker has nothing to compute: it gives no records when others do */
+    uint32_t records;  /* that it gives */
+    uint32_t own_step; /* of this worker, that the step is; 0: it gives nothing */
+    uint32_t applied_step, applied_clock; /* the last own step that is applied here */
+    uint32_t cut_due; /* whose file is written when the variables are those of all; 0: none */
+    uint64_t order;   /* of messages */
 } wf_ring;
 
 static inline uint32_t wf_ring_slot(uint32_t clock)
@@ -74,40 +103,84 @@ static inline uint32_t wf_ring_slot(uint32_t clock)
     return clock % WF_RING_AT_ONCE;
 }
 
+/* Whether the variables are here, as all members have them. */
+static inline bool wf_ring_is_current(const wf_ring *r)
+{
+    return r->is_agreed && r->has_values && r->clock >= r->start;
+}
+
 /* ring_buckets.c */
-/* Lays out the array. Errors: WF_NOMEM; WF_INVALID. */
+/* Lays out the arrays. Errors: WF_NOMEM; WF_INVALID. */
 WF_MUST_USE wf_status wf_ring_buckets_open(wf_ring *r, wf_err *err);
 void wf_ring_buckets_close(wf_ring *r);
+/* The sums are of these members. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_ring_plan(wf_ring *r, wf_err *err);
+/* Sums begin anew, and later in fresh memory: what was sent of them may still be read. Errors:
+ * WF_NOMEM. */
+WF_MUST_USE wf_status wf_ring_restart(wf_ring *r, wf_err *err);
+/* Chooses where the gradients of the next step lie. */
+void wf_ring_take_array(wf_ring *r);
 /* Where this worker's gradient of a variable lies. */
 float *wf_ring_gradient(const wf_ring *r, uint32_t variable);
 /* A variable's gradient is there: buckets that have all of theirs begin. */
 WF_MUST_USE wf_status wf_ring_give(wf_ring *r, uint32_t variable, wf_err *err);
 /* Buckets that did not begin do, with zeros for what was not pushed. */
 WF_MUST_USE wf_status wf_ring_give_rest(wf_ring *r, wf_err *err);
+/* Begins the sums of the step under way that have all gradients. */
+WF_MUST_USE wf_status wf_ring_give_again(wf_ring *r, wf_err *err);
 /* Goes on with a bucket's sum. */
 WF_MUST_USE wf_status wf_ring_pump(wf_ring *r, uint32_t bucket, wf_err *err);
 bool wf_ring_sums_are_in(const wf_ring *r);
-/* The sums become means over so many records; all is ready for the next step. */
-void wf_ring_end_sums(wf_ring *r, uint64_t records);
+/* The sums become means over so many records. */
+void wf_ring_take_means(wf_ring *r, uint64_t records);
+/* All is ready for the gradients of the next step. */
+void wf_ring_end_sums(wf_ring *r);
 
-/* ring_wire.c */
-/* The view's workers. Errors: WF_PROTO, WF_NOMEM. */
-WF_MUST_USE wf_status wf_ring_members_open(wf_ring *r, wf_err *err);
+/* ring_members.c: see there. */
+/* The operation `on_view`. */
+WF_MUST_USE wf_status wf_ring_on_view(wf_exchange *x, const Weft__View *view, uint32_t number,
+                                      wf_err *err);
+WF_MUST_USE wf_status wf_ring_on_up(wf_exchange *x, const wf_peer *peer, wf_err *err);
+void wf_ring_on_down(wf_exchange *x, const wf_peer *peer);
+/* A member has said where it is: its clock, and whether it has values. */
+WF_MUST_USE wf_status wf_ring_on_place(wf_ring *r, uint32_t from, uint32_t attempt, uint32_t clock,
+                                       bool has_values, wf_err *err);
 /* Whether there is a link to each member. */
 bool wf_ring_is_linked(const wf_ring *r);
+/* Whose place it is; n_members: nobody's. */
+uint32_t wf_ring_place_of(const wf_ring *r, const wf_peer *peer);
+
+/* ring_values.c */
+/* The array of that number of the variables' values; its variable, if that is not NULL. */
+wf_buf **wf_ring_array_at(const wf_ring *r, uint32_t number, wf_local_variable **of);
+uint32_t wf_ring_count_arrays(const wf_ring *r);
+WF_MUST_USE wf_status wf_ring_give_values(wf_ring *r, uint32_t to, wf_err *err);
+/* A piece of an array [n], borrowed; `updates` are those that its variable has had. Errors:
+ * WF_PROTO, WF_NOMEM. */
+WF_MUST_USE wf_status wf_ring_on_values(wf_ring *r, uint32_t from, uint32_t array, uint64_t updates,
+                                        const uint8_t *bytes, uint64_t n, wf_err *err);
+/* Takes the values once all of them are there. Errors: WF_PROTO. */
+WF_MUST_USE wf_status wf_ring_take_values(wf_ring *r, wf_err *err);
+void wf_ring_drop_values(wf_ring *r);
+
+/* ring_wire.c */
 WF_MUST_USE wf_status wf_ring_send_sums(wf_ring *r, uint32_t bucket, const wf_reduce_message *what,
                                         wf_err *err);
 /* To all: what this worker gives to the step under way is complete. */
 WF_MUST_USE wf_status wf_ring_say_given(wf_ring *r, wf_err *err);
 /* To all: the step `clock` is applied here. */
 WF_MUST_USE wf_status wf_ring_say_done(wf_ring *r, wf_err *err);
-WF_MUST_USE wf_status wf_ring_on_up(wf_exchange *x, const wf_peer *peer, wf_err *err);
-void wf_ring_on_down(wf_exchange *x, const wf_peer *peer);
+/* To one: where this worker is. */
+WF_MUST_USE wf_status wf_ring_say_place(wf_ring *r, uint32_t to, wf_err *err);
+/* A piece of an array, of which *piece is a copy. */
+WF_MUST_USE wf_status wf_ring_send_values(wf_ring *r, uint32_t to, uint32_t array, uint64_t updates,
+                                          wf_buf *piece, wf_err *err);
 WF_MUST_USE wf_status wf_ring_on_message(wf_exchange *x, const wf_peer *from, const wf_msg *m,
                                          int64_t now_ns, wf_err *err);
-void wf_ring_name_late(const wf_exchange *x, wf_exchange_wait wait, uint32_t of, wf_waiting *out);
 
 /* ring.c: goes on as far as possible. */
 WF_MUST_USE wf_status wf_ring_advance(wf_ring *r, wf_err *err);
+/* The step under way is over here, and `clock` with it. */
+WF_MUST_USE wf_status wf_ring_end_step(wf_ring *r, wf_err *err);
 
 #endif
