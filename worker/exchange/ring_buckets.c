@@ -111,25 +111,46 @@ wf_status wf_ring_restart(wf_ring *r, wf_err *err)
     for (int k = 0; k < WF_RING_AT_ONCE; k++) {
         memset(r->given[k], 0, r->local.n_variables);
         wf_buf_unref(&r->sums[k]);
+        r->is_lent[k] = false;
     }
     return WF_OK;
 }
 
-/* The array that is sent from in the step under way. All of a ring, and of a pair, goes to the next
- * member: where that maps memory of this process nothing is copied. NULL without memory. */
+/* All of a ring, and of a pair, goes to the next member: where that maps memory of this process
+ * nothing is copied. */
+static const wf_peer *next_member(const wf_ring *r)
+{
+    return r->members[(r->me + 1) % r->n_members].peer;
+}
+
+/* The array that is sent from in the step under way. NULL without memory. */
 static wf_buf *sent_from(wf_ring *r)
 {
     wf_buf **b = &r->sums[wf_ring_slot(r->clock + 1)];
 
     if (!*b)
-        *b = wf_net_buf(r->members[(r->me + 1) % r->n_members].peer, r->means->bytes);
+        *b = wf_net_buf(next_member(r), r->means->bytes);
     return *b;
+}
+
+/* The memory that is lent may have come to be since a link is up. */
+static void choose_memory(wf_ring *r)
+{
+    uint32_t slot = wf_ring_slot(r->clock + 1);
+    bool lends = wf_net_lends(next_member(r), r->means->bytes);
+
+    if (lends && !r->is_lent[slot])
+        wf_buf_unref(&r->sums[slot]);
+    r->is_lent[slot] = lends;
 }
 
 void wf_ring_take_array(wf_ring *r)
 {
-    wf_buf *b = r->n_members == 2 ? sent_from(r) : NULL;
+    wf_buf *b;
 
+    if (r->n_members > 1)
+        choose_memory(r);
+    b = r->n_members == 2 ? sent_from(r) : NULL;
     wf_buf_unref(&r->gradients);
     r->gradients = wf_buf_ref(b ? b : r->means);
 }
