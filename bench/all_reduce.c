@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench/all_reduce.c - steps of workers that add up their gradients (worker/exchange/ring.c) between
- * processes of one host, and copies through memory that as many processes share.
+/* bench/all_reduce.c - steps of workers that add up their gradients (worker/exchange/ring.c)
+ * between processes of one host, and copies through memory that as many processes share.
  *
  *     bench_all_reduce MEMBERS BYTES ROUNDS
  *
@@ -13,7 +13,6 @@
 #include "common/base/clock.h"
 #include "common/base/disk.h"
 #include "common/base/size.h"
-#include "common/base/size.h"
 #include "common/tensor/tensor.h"
 #include "common/wire/net.h"
 #include "common/wire/wait.h"
@@ -21,6 +20,7 @@
 #include "worker/exchange/ring_state.h"
 
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <signal.h>
 #include <unistd.h>
 
 enum { MOST_MEMBERS = 64, MOST_ROUNDS = 1001, WARM = 3 };
@@ -323,7 +322,8 @@ int main(int argc, char *argv[])
     }
     if (members < 2 || members > MOST_MEMBERS || bytes == 0 || bytes > 1u << 30 || rounds < 1 ||
         rounds > MOST_ROUNDS) {
-        fprintf(stderr, "usage: bench_all_reduce MEMBERS BYTES ROUNDS, 2 to %d, 64 to 2^30, 1 to %d\n",
+        fprintf(stderr,
+                "usage: bench_all_reduce MEMBERS BYTES ROUNDS, 2 to %d, 64 to 2^30, 1 to %d\n",
                 MOST_MEMBERS, MOST_ROUNDS);
         return 2;
     }

@@ -407,18 +407,30 @@ static double rounded(const wf_cuda_product *p, double x)
     }
 }
 
-static void do_one(const host_multiplication *m, int32_t which, uint64_t row, uint64_t column)
+enum { TILE = 64 };
+
+/* Rows [first, first + n) of A', or columns of B', at [from, to) of the k that are added up, as the
+ * product takes them. */
+static void unpack(const host_multiplication *m, int32_t which, bool of_a, uint64_t first,
+                   uint64_t n, uint64_t from, uint64_t to, double out[TILE][TILE])
 {
     const wf_cuda_product *p = &m->p;
-    uint64_t k = p->transposed[0] ? m->of_a.rows : m->of_a.columns;
-    int64_t at = which * m->of_c.stride + (int64_t)row + (int64_t)column * m->of_c.ld;
-    double sum = 0;
 
-    for (uint64_t i = 0; i < k; i++)
-        sum +=
-            rounded(p, operand(m->a, &m->of_a, which * m->of_a.stride, p->transposed[0], row, i)) *
-            rounded(p,
-                    operand(m->b, &m->of_b, which * m->of_b.stride, p->transposed[1], i, column));
+    for (uint64_t j = 0; j < n; j++)
+        for (uint64_t i = from; i < to; i++)
+            out[j][i - from] = rounded(p, of_a ? operand(m->a, &m->of_a, which * m->of_a.stride,
+                                                         p->transposed[0], first + j, i)
+                                               : operand(m->b, &m->of_b, which * m->of_b.stride,
+                                                         p->transposed[1], i, first + j));
+}
+
+/* One element of C, of its sum. */
+static void finish(const host_multiplication *m, int32_t which, uint64_t row, uint64_t column,
+                   double sum)
+{
+    const wf_cuda_product *p = &m->p;
+    int64_t at = which * m->of_c.stride + (int64_t)row + (int64_t)column * m->of_c.ld;
+
     sum *= m->alpha;
     if (m->beta != 0) /* otherwise C need not hold numbers */
         sum += m->beta * get(m->c, &m->of_c, at);
@@ -427,6 +439,29 @@ static void do_one(const host_multiplication *m, int32_t which, uint64_t row, ui
     if (p->then & WF_CUDA_THEN_RELU && sum < 0)
         sum = 0;
     put(m->c, &m->of_c, at, sum);
+}
+
+/* Sums are in the order of k, whatever the tiles are. */
+static void do_tile(const host_multiplication *m, int32_t which, uint64_t row, uint64_t column)
+{
+    uint64_t rows = WF_MIN(m->of_c.rows - row, (uint64_t)TILE);
+    uint64_t columns = WF_MIN(m->of_c.columns - column, (uint64_t)TILE);
+    uint64_t k = m->p.transposed[0] ? m->of_a.rows : m->of_a.columns;
+    double a[TILE][TILE], b[TILE][TILE], sums[TILE][TILE] = {{0}};
+
+    for (uint64_t from = 0; from < k; from += TILE) {
+        uint64_t to = WF_MIN(from + TILE, k);
+
+        unpack(m, which, true, row, rows, from, to, a);
+        unpack(m, which, false, column, columns, from, to, b);
+        for (uint64_t c = 0; c < columns; c++)
+            for (uint64_t r = 0; r < rows; r++)
+                for (uint64_t i = 0; i < to - from; i++)
+                    sums[c][r] += a[r][i] * b[c][i];
+    }
+    for (uint64_t c = 0; c < columns; c++)
+        for (uint64_t r = 0; r < rows; r++)
+            finish(m, which, row + r, column + c, sums[c][r]);
 }
 
 /* One of the sums: of a row of A' or a column of B', which alpha does not scale. */
@@ -450,9 +485,9 @@ void host_multiplication_do(const host_multiplication *m)
                                                          : 0;
 
     for (int32_t which = 0; which < m->of_c.batch; which++)
-        for (uint64_t column = 0; column < m->of_c.columns; column++)
-            for (uint64_t row = 0; row < m->of_c.rows; row++)
-                do_one(m, which, row, column);
+        for (uint64_t column = 0; column < m->of_c.columns; column += TILE)
+            for (uint64_t row = 0; row < m->of_c.rows; row += TILE)
+                do_tile(m, which, row, column);
     for (uint64_t i = 0; i < sums; i++)
         sum_one(m, i);
 }
