@@ -75,6 +75,28 @@ static wf_status find_me(wf_shell *s, wf_err *err)
     return WF_OK;
 }
 
+static wf_status list_addresses(const wf_cluster_conf *c, const wf_task_conf tasks[], uint32_t n,
+                                const char *const **out, wf_err *err)
+{
+    const char **all = wf_arena_array(c->arena, n, sizeof *all);
+
+    if (!all)
+        return wf_fail_nomem(err, n * sizeof *all);
+    for (uint32_t i = 0; i < n; i++)
+        all[i] = tasks[i].address;
+    *out = all;
+    return WF_OK;
+}
+
+static wf_status list_tasks(wf_shell *s, wf_err *err)
+{
+    const wf_cluster_conf *c = s->conf;
+
+    s->tasks = (wf_tasks){.n_ps = c->n_ps, .n_workers = c->n_workers};
+    WF_TRY(list_addresses(c, c->ps, c->n_ps, &s->tasks.ps, err));
+    return list_addresses(c, c->workers, c->n_workers, &s->tasks.workers, err);
+}
+
 static wf_status read_options(wf_shell *s, int argc, char *argv[], const char **cluster,
                               wf_err *err)
 {
@@ -137,6 +159,7 @@ wf_status wf_shell_begin(wf_shell *s, wf_role role, int argc, char *argv[], wf_e
     s->incarnation = wf_random_id();
     WF_TRY(wf_cluster_load(cluster, &s->conf, err));
     WF_TRY(find_me(s, err));
+    WF_TRY(list_tasks(s, err));
     s->one_host = wf_cluster_is_here(s->conf) && !s->conf->checksums_always;
     WF_TRY(wf_process_raise_files(err));
     wf_process_keep_blocks();

@@ -7,6 +7,7 @@
 #include "common/base/status.h"
 #include "common/conf/conf.h"
 #include "common/wire/net.h"
+#include "common/wire/tasks.h"
 #include "common/wire/wait.h"
 #include "common/wire/wires.h"
 #include <stdbool.h>
@@ -18,6 +19,7 @@ typedef struct wf_shell {
     const char *session; /* of the supervisor; "" */
     wf_cluster_conf *conf;
     const wf_task_conf *me;
+    wf_tasks tasks; /* of the cluster, for clients */
     wf_wires *wires;
     wf_net *net;
     wf_peer *master; /* NULL for the master itself */

@@ -194,7 +194,8 @@ static wf_status make(wf_shell *s, saver *writer, const char *rows_dir, wf_ps **
                                            .dial_arg = s,
                                            .now = wf_now_ns},
                                    .threads = s->me->threads,
-                                   .checksums = !s->one_host},
+                                   .checksums = !s->one_host,
+                                   .tasks = &s->tasks},
                      s->net, s->master, ps, err);
 }
 

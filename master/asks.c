@@ -3,6 +3,7 @@
 #include "common/compile/compile.h"
 #include "common/conf/conf.h"
 #include "common/wire/control.h"
+#include "common/wire/tasks.h"
 #include "master/top.h"
 
 #include <stdlib.h>
@@ -306,5 +307,27 @@ wf_status wf_asks_on_message(wf_master *m, wf_peer *from, const wf_msg *msg, wf_
     }
     wf_net_free_msg(m->net, &reply);
     free(json);
+    return rc;
+}
+
+wf_status wf_asks_on_tasks(wf_master *m, wf_peer *from, const wf_msg *msg, wf_err *err)
+{
+    const char **ps = calloc((size_t)m->n_members + 1, sizeof *ps);
+    const char **workers = calloc((size_t)m->n_members + 1, sizeof *workers);
+    wf_tasks all = {.ps = ps, .workers = workers};
+    wf_status rc = ps && workers ? WF_OK : wf_fail_nomem(err, m->n_members * sizeof *ps);
+
+    for (uint32_t i = 0; rc == WF_OK && i < m->n_members; i++) {
+        const wf_member *who = &m->members[i];
+
+        if (who->task.role == WF_ROLE_PS)
+            ps[all.n_ps++] = who->address;
+        else
+            workers[all.n_workers++] = who->address;
+    }
+    if (rc == WF_OK)
+        rc = wf_tasks_answer(m->net, from, msg, &all, err);
+    free(ps);
+    free(workers);
     return rc;
 }

@@ -176,6 +176,8 @@ static wf_status on_message(wf_master *m, wf_event *ev, wf_err *err)
 
     if (ev->msg->head.kind == WF_ASK)
         rc = wf_asks_on_message(m, ev->peer, ev->msg, err);
+    else if (ev->msg->head.kind == WF_TASKS_ASK)
+        rc = wf_asks_on_tasks(m, ev->peer, ev->msg, err);
     else if (ev->msg->head.kind == WF_DIED)
         rc = wf_arrivals_on_died(m, ev->peer, ev->msg, err);
     else

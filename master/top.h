@@ -100,5 +100,7 @@ WF_MUST_USE wf_status wf_watch_advance(wf_master *m, wf_err *err);
 /* asks.c: what the command line asks. */
 WF_MUST_USE wf_status wf_asks_on_message(wf_master *m, wf_peer *from, const wf_msg *msg,
                                          wf_err *err);
+/* A client of a session asks for the tasks of the cluster. */
+WF_MUST_USE wf_status wf_asks_on_tasks(wf_master *m, wf_peer *from, const wf_msg *msg, wf_err *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ps/ps.c - who may say what when; the handlers are one file each. */
 #include "ps/ps.h"
+#include "common/base/machine.h"
 #include "common/base/size.h"
 #include "common/log/log.h"
 #include "common/wire/control.h"
@@ -36,7 +37,10 @@ wf_status wf_ps_new(const wf_ps_conf *conf, wf_net *net, wf_peer *master, wf_ps 
                                .supervisor = conf->session,
                                .stamp = stamp,
                                .role = ps};
-    rc = conf->threads > 1 ? wf_pool_new(conf->threads, &ps->pool, err) : WF_OK;
+    rc = wf_containers_new(conf->variables_bytes ? conf->variables_bytes : wf_machine_memory() / 4,
+                           &ps->containers, err);
+    if (rc == WF_OK && conf->threads > 1)
+        rc = wf_pool_new(conf->threads, &ps->pool, err);
     if (rc != WF_OK)
         wf_ps_free(&ps);
     *out = ps;
@@ -68,6 +72,7 @@ void wf_ps_free(wf_ps **ps)
     free(it->members);
     wf_index_close(&it->in_view);
     wf_pool_free(&it->pool);
+    wf_containers_free(&it->containers);
     free(it);
 }
 
@@ -149,6 +154,17 @@ wf_status wf_ps_send(wf_ps *ps, wf_peer *to, wf_lane lane, uint64_t key, wf_msg 
     return rc == WF_NOTFOUND ? WF_OK : rc; /* the peer is gone, its EV_DOWN is on the way */
 }
 
+/* Programs with a session, and the workers' servers of sessions. */
+enum { MOST_CLIENTS = 1024 };
+
+static wf_status admit_client(const wf_ps *ps, wf_err *err)
+{
+    if (wf_net_accepted_of(ps->net, WF_ROLE_CLIENT) < MOST_CLIENTS)
+        return WF_OK;
+    return wf_fail(err, WF_AGAIN, NULL, "%d clients are connected to ps %u", MOST_CLIENTS,
+                   ps->conf.index);
+}
+
 /* P4: whoever the newest view does not hold has no place, and asks again later: the view that holds
  * it may be on its way. */
 wf_status wf_ps_admit(void *arg, const wf_hello *hello, wf_err *err)
@@ -156,8 +172,11 @@ wf_status wf_ps_admit(void *arg, const wf_hello *hello, wf_err *err)
     const wf_ps *ps = arg;
     char text[32];
 
+    if (hello->task.role == WF_ROLE_CLIENT)
+        return admit_client(ps, err);
     if (hello->task.role != WF_ROLE_WORKER && hello->task.role != WF_ROLE_PS)
-        return wf_fail(err, WF_MISMATCH, "ask the master", "a ps answers workers and ps, not %s",
+        return wf_fail(err, WF_MISMATCH, "ask the master",
+                       "a ps answers workers, ps and clients, not %s",
                        wf_task_str(hello->task, text, sizeof text));
     if (wf_ps_in_view(ps, hello->incarnation))
         return WF_OK;
@@ -340,7 +359,9 @@ static wf_status on_message(wf_ps *ps, wf_event *ev, int64_t now_ns, wf_err *err
                     err->what);
         return WF_OK;
     }
-    if (ev->peer->task.role == WF_ROLE_PS)
+    if (ev->peer->task.role == WF_ROLE_CLIENT)
+        rc = wf_ps_on_client(ps, ev->peer, ev->msg, err);
+    else if (ev->peer->task.role == WF_ROLE_PS)
         rc = on_ps(ps, ev->peer, ev->msg, err);
     else
         rc = ev->peer->user ? on_worker(ps, ev->peer->user, ev->msg, err) : WF_OK;

@@ -18,6 +18,8 @@
  *   P5  a push is applied by all threads together, and nothing else is done meanwhile
  *   P6  the bytes sent to one worker and not taken by it are bounded (wf_ps.answer_room)
  *   P7  a slice is changed by one ps at a time: one that is on its way is not changed (move.c)
+ *   P8  sessions of clients are served with and without a job, and change nothing of one
+ *       (containers.h)
  */
 #ifndef WF_PS_PS_H
 #define WF_PS_PS_H
@@ -25,6 +27,7 @@
 #include "common/base/disk.h"
 #include "common/base/status.h"
 #include "common/wire/net.h"
+#include "common/wire/tasks.h"
 #include "common/wire/waiting.h"
 #include "ps/slice.h"
 #include <stdbool.h>
@@ -94,8 +97,11 @@ typedef struct wf_ps_conf {
                                          may be NULL */
     uint32_t threads;                 /* that apply updates; 0 is 1 */
     bool checksums;                   /* of payloads sent: off on one host */
-    size_t answer_bytes; /* P6, of all workers together; 0: 256 MiB, or twice the slices */
-    int64_t load_ns;     /* between two reports of what slices cost; 0: one second */
+    size_t answer_bytes;    /* P6, of all workers together; 0: 256 MiB, or twice the slices */
+    int64_t load_ns;        /* between two reports of what slices cost; 0: one second */
+    const wf_tasks *tasks;  /* of the cluster, for clients; borrowed for the ps's life; NULL: none
+                               are told */
+    size_t variables_bytes; /* of clients' variables, at most; 0: a quarter of the memory */
     bool adds; /* steps made together are summed and not averaged: so that a test can count parts */
 } wf_ps_conf;
 

@@ -12,6 +12,7 @@
 #include "common/wire/parts.h"
 #include "common/wire/session.h"
 #include "ps/clocks.h"
+#include "ps/containers.h"
 #include "ps/life.h"
 #include "ps/map.h"
 #include "ps/ps.h"
@@ -142,9 +143,10 @@ struct wf_ps {
     bool staleness_aware; /* a stale gradient is applied with a smaller learning rate */
     wf_clocks clocks;
     wf_together together;
-    uint64_t left_out; /* parts that came too late for their step, in this generation */
-    int64_t load_ns;   /* since when what slices cost is counted; 0: not yet */
-    int64_t now_ns;    /* of the event in hand */
+    uint64_t left_out;         /* parts that came too late for their step, in this generation */
+    int64_t load_ns;           /* since when what slices cost is counted; 0: not yet */
+    int64_t now_ns;            /* of the event in hand */
+    wf_containers *containers; /* of clients: no job touches them (P8) */
 };
 
 /* Whether this ps has reported that a table or its disk is full: the job is over. */
@@ -251,6 +253,10 @@ WF_MUST_USE wf_status wf_ps_on_clock(wf_ps *ps, wf_ps_worker *w, const wf_msg *m
 
 /* on_tune.c */
 WF_MUST_USE wf_status wf_ps_on_tune(wf_ps *ps, const wf_msg *m, wf_err *err);
+
+/* on_variable.c: what clients of sessions ask. Errors: WF_PROTO for what is answered with nothing;
+ * WF_NOMEM. */
+WF_MUST_USE wf_status wf_ps_on_client(wf_ps *ps, wf_peer *from, const wf_msg *m, wf_err *err);
 
 /* on_save.c */
 WF_MUST_USE wf_status wf_ps_on_save(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err);

@@ -76,6 +76,10 @@ static const wf_kind_row rows[WF_N_KINDS] = {
     [WF_ASK] = {WF_ASK, "ask", C, M, 64 * MIB, 0},
     [WF_ANSWER] = {WF_ANSWER, "answer", M, C, 64 * MIB, 0},
     [WF_DIED] = {WF_DIED, "died", C, M, 64 * KIB, 0},
+    [WF_TASKS_ASK] = {WF_TASKS_ASK, "tasks_ask", C, M | P | W, 0, 0},
+    [WF_TASKS] = {WF_TASKS, "tasks", M | P | W, C, 4 * MIB, 0},
+    [WF_VARIABLE] = {WF_VARIABLE, "variable", C, P, 64 * KIB, WF_MAX_FRAMES},
+    [WF_VARIABLE_OK] = {WF_VARIABLE_OK, "variable_ok", P, C, 64 * KIB, WF_MAX_FRAMES},
 };
 
 const wf_kind_row *wf_kind_find(uint16_t kind)

@@ -82,6 +82,10 @@ typedef enum wf_kind {
     WF_DIED, /* supervisor -> master: a task's process ended */
 
     WF_RING_VALUES, /* worker -> worker: variables for one that lacks them */
+    WF_TASKS_ASK,   /* client -> any task: who belongs to this cluster? */
+    WF_TASKS,
+    WF_VARIABLE, /* client -> ps: makes, changes or reads a variable of a container */
+    WF_VARIABLE_OK,
     WF_N_KINDS
 } wf_kind;
 

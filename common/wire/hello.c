@@ -82,6 +82,10 @@ static void say_welcome(wf_net *n, peer *p, int64_t now_ns)
     body.version = WF_WIRE_VERSION;
     body.echo = p->peer_first;
     body.release = (char *)WEFT_VERSION;
+    if (p->asks_name) {
+        body.role = n->conf.self.role;
+        body.index = n->conf.self.index;
+    }
     send_body(n, p->transport, &p->route, &(wf_header){.kind = WF_WELCOME, .sequence = p->first},
               &body.base);
     p->last_sent_ns = now_ns;
@@ -142,6 +146,13 @@ void wf_hello_lose(wf_net *n, peer *p)
     wf_net_activate(n, p);
 }
 
+/* A client may have an address and nothing else: the welcome says whose it is. Of the cluster's
+ * other tasks it knows what they are, and not the cluster's name. */
+static bool asks_name(const Weft__Hello *body)
+{
+    return body->role == WF_ROLE_CLIENT && body->peer_role == WF_ROLE_NONE;
+}
+
 static wf_status check_hello(const wf_net *n, const Weft__Hello *body, wf_err *err)
 {
     char me[32], them[32], hint[48];
@@ -158,7 +169,10 @@ static wf_status check_hello(const wf_net *n, const Weft__Hello *body, wf_err *e
                        "%s (weft %s) speaks protocol %u to %u, %s (weft %s) speaks %d", them,
                        body->release, body->version_least, body->version_most, me, WEFT_VERSION,
                        WF_WIRE_VERSION);
-    if (strcmp(body->cluster, n->cluster) != 0)
+    if (asks_name(body))
+        return WF_OK;
+    if (strcmp(body->cluster, n->cluster) != 0 &&
+        (body->role != WF_ROLE_CLIENT || body->cluster[0] != 0))
         return wf_fail(err, WF_MISMATCH, "check the addresses in cluster.yaml",
                        "%s belongs to cluster \"%s\", %s here to cluster \"%s\"", them,
                        body->cluster, me, n->cluster);
@@ -183,7 +197,7 @@ void wf_hello_reset(wf_net *n, wf_transport *t, const wf_route *to, uint64_t seq
 
 /* A new link for a task that is let in. */
 static wf_status take_in(wf_net *n, wf_transport *t, const wf_route *from, const wf_msg *m,
-                         const wf_hello *hello, int64_t now_ns, wf_err *err)
+                         const wf_hello *hello, bool asks, int64_t now_ns, wf_err *err)
 {
     peer *p = NULL;
     wf_status rc;
@@ -196,6 +210,7 @@ static wf_status take_in(wf_net *n, wf_transport *t, const wf_route *from, const
     p->first = wf_hello_first(n);
     p->peer_first = m->head.sequence;
     p->attempt = m->head.request;
+    p->asks_name = asks;
     rc = wf_net_name_accepted(n, p, err);
     if (rc != WF_OK) {
         wf_net_remove_peer(n, p);
@@ -246,7 +261,7 @@ static void accept_hello(wf_net *n, wf_transport *t, const wf_route *from, const
     if (rc == WF_OK && p)
         wf_hello_lose(n, p);
     if (rc == WF_OK)
-        rc = take_in(n, t, from, m, &hello, now_ns, &err);
+        rc = take_in(n, t, from, m, &hello, asks_name(body), now_ns, &err);
     if (rc == WF_OK)
         return;
     if (rc == WF_NOMEM)
@@ -273,10 +288,31 @@ void wf_hello_on_hello(wf_net *n, wf_transport *t, const wf_route *from, const w
     wf_control_free(&body);
 }
 
+static void be_refused(wf_net *n, peer *p, wf_status status, const char *what, const char *hint)
+{
+    p->refused = true;
+    wf_fail(&p->refusal, status == WF_OK ? WF_PROTO : status, hint, "%s", what);
+    wf_net_activate(n, p);
+}
+
+/* Who answered a dialler that did not know it. */
+static bool take_name(wf_net *n, peer *p, const Weft__Welcome *body)
+{
+    if (p->pub.task.role != WF_ROLE_NONE)
+        return true;
+    if (body->role != WF_ROLE_MASTER && body->role != WF_ROLE_PS && body->role != WF_ROLE_WORKER) {
+        be_refused(n, p, WF_MISMATCH, "the task that was dialled does not say what it is",
+                   "upgrade it");
+        return false;
+    }
+    p->pub.task = (wf_task){(wf_role)body->role, body->index};
+    return true;
+}
+
 void wf_hello_on_welcome(wf_net *n, peer *p, const wf_msg *m, int64_t now_ns)
 {
     Weft__Welcome *body = NULL;
-    bool known = p->link != NULL;
+    bool known = p->link != NULL, named;
     wf_err err = {0};
 
     if (wf_control_get(m, &weft__welcome__descriptor, &body, &err) != WF_OK) {
@@ -287,7 +323,10 @@ void wf_hello_on_welcome(wf_net *n, peer *p, const wf_msg *m, int64_t now_ns)
         wf_control_free(&body); /* the answer to an older hello */
         return;
     }
+    named = take_name(n, p, body);
     wf_control_free(&body);
+    if (!named)
+        return;
     if (known && p->pub.incarnation == m->head.incarnation && p->peer_first == m->head.sequence) {
         p->pub.last_heard_ns = now_ns;
         return;
@@ -314,11 +353,7 @@ void wf_hello_on_refuse(wf_net *n, peer *p, const wf_msg *m, int64_t now_ns)
     if (body->echo == p->first && !p->refused && body->status == WF_AGAIN) {
         snprintf(p->delay, sizeof p->delay, "%.*s", (int)sizeof p->delay - 1, body->what);
     } else if (body->echo == p->first && !p->refused) {
-        p->refused = true;
-        wf_fail(&p->refusal, (wf_status)body->status, body->hint, "%s", body->what);
-        if (p->refusal.status == WF_OK)
-            p->refusal.status = WF_PROTO;
-        wf_net_activate(n, p);
+        be_refused(n, p, (wf_status)body->status, body->what, body->hint);
     }
     wf_control_free(&body);
 }

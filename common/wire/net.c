@@ -121,6 +121,11 @@ void wf_net_free_msg(wf_net *n, wf_msg **m)
     wf_msg_free(&n->pool, m);
 }
 
+wf_status wf_net_copy_msg(wf_net *n, const wf_msg *m, wf_msg **out, wf_err *err)
+{
+    return wf_msg_copy(&n->pool, m, out, err);
+}
+
 wf_status wf_net_send(wf_net *n, wf_peer *pub, wf_lane lane, uint64_t key, wf_msg **m, wf_err *err)
 {
     peer *p = (peer *)pub;

@@ -40,7 +40,7 @@ enum { WF_NET_LISTENERS = 4 };
 typedef struct wf_net wf_net;
 
 typedef struct wf_peer {
-    wf_task task;
+    wf_task task;         /* of a dialled one whose role was not known: once it is up */
     uint64_t incarnation; /* 0 while a dialled peer has not answered */
     uint64_t pid;
     bool up;
@@ -111,7 +111,8 @@ void wf_net_free(wf_net **n, int linger_ms);
 /* Answers hellos that arrive over t; takes *t. A net may listen over WF_NET_LISTENERS. */
 void wf_net_listen(wf_net *n, wf_transport **t);
 /* A peer to be dialled over t, from now on until it answers; takes *t, also on failure. `address`
- * is copied. Errors: WF_NOMEM. */
+ * is copied. A client may leave the task's role WF_ROLE_NONE: any task answers, and says what it
+ * is; and its cluster "": a task of any cluster does. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_net_dial(wf_net *n, wf_task task, const char *address, wf_transport **t,
                                   wf_peer **out, wf_err *err);
 /* Forgets a dialled peer and closes its transport; *p becomes NULL. */
@@ -123,6 +124,8 @@ void wf_net_drop(wf_net *n, wf_peer **p);
 /* A message of `kind`, to be filled and sent. */
 WF_MUST_USE wf_status wf_net_msg(wf_net *n, uint16_t kind, wf_msg **out, wf_err *err);
 void wf_net_free_msg(wf_net *n, wf_msg **m);
+/* Another message like m, with the same payload. */
+WF_MUST_USE wf_status wf_net_copy_msg(wf_net *n, const wf_msg *m, wf_msg **out, wf_err *err);
 /* Memory for what is to be sent to a peer, of the kind that travels there best: where it is of the
  * transport's own, sending copies nothing. Zeroed, or with the content of an earlier use; the
  * caller's. NULL when there is none. */

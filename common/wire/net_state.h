@@ -21,6 +21,7 @@ typedef struct peer {
     uint32_t attempt;    /* counts the dialler's starts */
     int64_t last_sent_ns, hello_at_ns, hello_wait_ns, tend_at_ns;
     bool dialled, refused, down_owed, up_owed, gone;
+    bool asks_name; /* an accepted client that did not know whom it dials */
     wf_err refusal;
     wf_link *waiting; /* messages sent before the link is up are queued here */
     wf_msg *beat;     /* the newest that the role has not taken */
