@@ -411,6 +411,58 @@ typedef struct weft_fit_options {
 WEFT_API weft_code weft_fit(const weft_job *j, const weft_fit_options *options, weft_report *last,
                             weft_error *error);
 
+/* ---- sessions on a cluster ---- */
+
+/* A program's way into a cluster of `weft up`. Variables live in the cluster, on its ps, by
+ * container and name: what one session assigns, every other session of that container reads,
+ * whichever task each was opened at. They are beside those of training jobs, which sessions neither
+ * see nor disturb, and are there until they are removed or the ps that has them ends.
+ *
+ * A session connects anew by itself: a task that is away for less than the timeout is not noticed,
+ * and a change is made once, however often it had to be sent. After WEFT_TIMEOUT a change may have
+ * been made or not; the session can be used again. The functions may be called from several
+ * threads, and then wait for each other. In a child process that was forked they fail with
+ * WEFT_INVALID. */
+typedef struct weft_session weft_session;
+
+/* All zero is a good default, and what NULL stands for. */
+typedef struct weft_session_options {
+    const char *container; /* whose variables are meant, up to 200 bytes; NULL: "" */
+    uint32_t timeout_ms;   /* of each call to a task; 0: 10000 */
+} weft_session_options;
+
+/* Opens a session at "HOST:PORT", "tcp://HOST:PORT" or "ipc://PATH": the address of any task of the
+ * cluster, its master, a ps or a worker. Errors: WEFT_INVALID for an address that is none;
+ * WEFT_TIMEOUT when nobody answers there; WEFT_UNSUPPORTED for a cluster without ps; WEFT_NOMEM. */
+WEFT_API weft_code weft_session_open(const char *address, const weft_session_options *options,
+                                     weft_session **out, weft_error *error);
+/* Ends the session; variables stay. In a child process that was forked it only forgets it. */
+WEFT_API void weft_session_free(weft_session **s);
+/* The task that the session was opened at, as "ps 1", into text [size], cut to fit. */
+WEFT_API void weft_session_task(const weft_session *s, char *text, size_t size);
+
+/* Makes a variable with a first value; one that is there keeps its value. Up to 256 MiB. Errors:
+ * WEFT_SHAPE when it is there with another dtype or shape; WEFT_FULL when the ps has no room;
+ * WEFT_INVALID, WEFT_TIMEOUT, WEFT_NOMEM. */
+WEFT_API weft_code weft_session_create(weft_session *s, const char *name, const weft_tensor *first,
+                                       weft_error *error);
+/* Gives a variable another value of its dtype and shape. Errors: WEFT_NOTFOUND with the nearest
+ * name; WEFT_SHAPE with both; WEFT_TIMEOUT, WEFT_NOMEM. */
+WEFT_API weft_code weft_session_assign(weft_session *s, const char *name, const weft_tensor *value,
+                                       weft_error *error);
+/* Adds to a variable, in one step: of several sessions that add at the same time none is lost.
+ * Integers wrap around. *sum, if it is not NULL, is the variable with what was added. Errors: as
+ * above; WEFT_UNSUPPORTED for bool. */
+WEFT_API weft_code weft_session_assign_add(weft_session *s, const char *name,
+                                           const weft_tensor *value, weft_tensor **sum,
+                                           weft_error *error);
+/* The value of a variable, to be freed with weft_tensor_free. Errors: WEFT_NOTFOUND, WEFT_TIMEOUT,
+ * WEFT_NOMEM. */
+WEFT_API weft_code weft_session_read(weft_session *s, const char *name, weft_tensor **out,
+                                     weft_error *error);
+/* Removes a variable. Errors: WEFT_NOTFOUND, WEFT_TIMEOUT, WEFT_NOMEM. */
+WEFT_API weft_code weft_session_remove(weft_session *s, const char *name, weft_error *error);
+
 #ifdef __cplusplus
 }
 #endif
