@@ -128,8 +128,7 @@ static wf_status read_options(wf_shell *s, int argc, char *argv[], const char **
     return WF_OK;
 }
 
-/* Whether workers have links to each other. */
-static bool is_dialled(const wf_cluster_conf *c)
+bool wf_workers_have_links(const wf_cluster_conf *c)
 {
     return c->n_ps == 0 && c->n_workers > 1;
 }
@@ -140,8 +139,9 @@ static uint32_t count_connections(const wf_cluster_conf *c, wf_role role)
     enum { COMMANDS = 64 };
 
     if (role == WF_ROLE_WORKER)
-        return 2 * (c->n_ps + 2 + (is_dialled(c) ? c->n_workers : 0)); /* each with a socket and a
-                                                                        * monitor */
+        return 2 * (2 * c->n_ps + 3 +
+                    (wf_workers_have_links(c) ? c->n_workers : 0)); /* each with a socket and a
+                                                                     * monitor; ps twice */
     return role == WF_ROLE_PS ? c->n_workers + 2 : 2 * (c->n_ps + c->n_workers) + COMMANDS;
 }
 
@@ -192,7 +192,7 @@ wf_status wf_shell_connect(wf_shell *s, wf_net_conf *conf, wf_err *err)
     conf->pid = (uint64_t)getpid();
     conf->cluster = s->conf->name;
     WF_TRY(wf_net_new(conf, &s->net, err));
-    if (s->self.role != WF_ROLE_WORKER || is_dialled(s->conf))
+    if (s->self.role != WF_ROLE_WORKER || wf_workers_have_links(s->conf))
         WF_TRY(listen_everywhere(s, err));
     if (s->self.role == WF_ROLE_MASTER)
         return WF_OK;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/weft-worker.c - a worker's process: one thread computes, moves what is due between two steps,
  * and waits; another sends signs of life. Steps may be computed beside it (trainer_hands.c). */
+#include "cmd/sessions.h"
 #include "cmd/shell.h"
 #include "common/base/clock.h"
 #include "common/base/size.h"
@@ -83,11 +84,15 @@ static void find_place(const wf_shell *s, place *p)
         p->host[0] = 0;
 }
 
-/* A worker is dialled by others alone. */
+/* In a cluster without ps a worker is dialled by others. */
 static wf_status admit(void *arg, const wf_hello *hello, wf_err *err)
 {
     const wf_shell *s = arg;
     char text[32];
+
+    if (hello->task.role == WF_ROLE_CLIENT)
+        return wf_fail(err, WF_UNSUPPORTED, "name a ps in cluster.yaml",
+                       "the cluster has no ps, where variables of sessions live");
 
     if (hello->task.role == WF_ROLE_WORKER && hello->task.index < s->conf->n_workers &&
         hello->task.index != s->self.index)
@@ -134,6 +139,7 @@ static wf_status make(wf_shell *s, const place *at, wf_pool **pool, wf_trainer *
 
 int main(int argc, char *argv[])
 {
+    wf_session_server *sessions = NULL;
     wf_pool *pool = NULL;
     wf_trainer *t = NULL;
     wf_worker *w = NULL;
@@ -148,7 +154,10 @@ int main(int argc, char *argv[])
     if (rc == WF_OK)
         rc = make(&s, &at, &pool, &t, &w, &err);
     if (rc == WF_OK)
+        wf_session_server_start(&s, &sessions);
+    if (rc == WF_OK)
         rc = run(&s, t, w, &err);
+    wf_session_server_stop(&sessions);
     wf_worker_free(&w);
     wf_trainer_free(&t);
     wf_pool_free(&pool);

@@ -75,13 +75,14 @@ static wf_status on_variable(wf_ps *ps, wf_peer *from, const wf_msg *m, wf_err *
     Weft__VariableAnswer body = WEFT__VARIABLE_ANSWER__INIT;
     Weft__VariableAsk *ask = NULL;
     const wf_tensor *value = NULL;
-    bool was_there = false, wants;
+    bool was_there = false, wants = false;
     wf_err why = {0};
-    wf_status rc;
+    wf_status rc = wf_tensors_body(m, &weft__variable_ask__descriptor, &ask, &why);
 
-    WF_TRY(wf_tensors_body(m, &weft__variable_ask__descriptor, &ask, err));
-    rc = act(ps, from, ask, m, &value, &was_there, &why);
-    wants = ask->wants_value || ask->action == WF_VARIABLE_READ;
+    if (rc == WF_OK) {
+        rc = act(ps, from, ask, m, &value, &was_there, &why);
+        wants = ask->wants_value || ask->action == WF_VARIABLE_READ;
+    }
     wf_control_free(&ask);
     body.status = rc;
     body.what = why.what;

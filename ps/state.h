@@ -254,8 +254,7 @@ WF_MUST_USE wf_status wf_ps_on_clock(wf_ps *ps, wf_ps_worker *w, const wf_msg *m
 /* on_tune.c */
 WF_MUST_USE wf_status wf_ps_on_tune(wf_ps *ps, const wf_msg *m, wf_err *err);
 
-/* on_variable.c: what clients of sessions ask. Errors: WF_PROTO for what is answered with nothing;
- * WF_NOMEM. */
+/* on_variable.c: what clients of sessions ask; their errors are answered. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_ps_on_client(wf_ps *ps, wf_peer *from, const wf_msg *m, wf_err *err);
 
 /* on_save.c */

@@ -80,6 +80,10 @@ static const wf_kind_row rows[WF_N_KINDS] = {
     [WF_TASKS] = {WF_TASKS, "tasks", M | P | W, C, 4 * MIB, 0},
     [WF_VARIABLE] = {WF_VARIABLE, "variable", C, P, 64 * KIB, WF_MAX_FRAMES},
     [WF_VARIABLE_OK] = {WF_VARIABLE_OK, "variable_ok", P, C, 64 * KIB, WF_MAX_FRAMES},
+    [WF_PLAN] = {WF_PLAN, "plan", C, W, 256 * MIB, 0},
+    [WF_PLAN_OK] = {WF_PLAN_OK, "plan_ok", W, C, 4 * KIB, 0},
+    [WF_RUN] = {WF_RUN, "run", C, W, MIB, WF_MAX_FRAMES},
+    [WF_RUN_OK] = {WF_RUN_OK, "run_ok", W, C, MIB, WF_MAX_FRAMES},
 };
 
 const wf_kind_row *wf_kind_find(uint16_t kind)

@@ -86,6 +86,10 @@ typedef enum wf_kind {
     WF_TASKS,
     WF_VARIABLE, /* client -> ps: makes, changes or reads a variable of a container */
     WF_VARIABLE_OK,
+    WF_PLAN, /* client -> worker: a compiled graph, under a handle */
+    WF_PLAN_OK,
+    WF_RUN, /* client -> worker: what it is fed; the worker reads and writes the variables */
+    WF_RUN_OK,
     WF_N_KINDS
 } wf_kind;
 

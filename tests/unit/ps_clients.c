@@ -288,6 +288,44 @@ static void what_cannot_be_right_is_answered_with_an_error(void **state)
     end_client(&c);
 }
 
+/* A body that is damaged in one byte is answered, and harms nobody. */
+static void damaged_asks_are_answered(void **state)
+{
+    world *w = *state;
+    float x = 1;
+    wf_tensor t = {.dtype = WF_F32, .data = &x};
+    const wf_tensor *tensors[1] = {&t};
+    Weft__VariableAsk ask = WEFT__VARIABLE_ASK__INIT;
+    Weft__TensorHead head;
+    int64_t dims[WF_MAX_RANK];
+    client c;
+    size_t n;
+
+    open_client(w, &c, 100);
+    wf_tensor_head(&t, &head, dims);
+    ask.action = WF_VARIABLE_ADD;
+    ask.session = 100;
+    ask.sequence = 1;
+    ask.container = "container";
+    ask.name = "name";
+    ask.tensor = &head;
+    n = protobuf_c_message_get_packed_size(&ask.base);
+    for (size_t at = 0; at < n; at++) {
+        wf_msg *m = NULL;
+
+        wf_net_free_msg(c.net, &c.answer);
+        assert_int_equal(wf_net_msg(c.net, WF_VARIABLE, &m, NULL), WF_OK);
+        assert_int_equal(wf_tensors_put(m, &ask.base, 1, tensors, false, NULL), WF_OK);
+        ((uint8_t *)m->frames[0].buf->data)[at] ^= (uint8_t)(1 + at * 37 % 255);
+        assert_int_equal(wf_requests_send(&c.requests, c.ps, &m, &c, &c.number, NULL), WF_OK);
+        run_for(w, &c, 1000);
+        assert_non_null(c.answer);
+    }
+    c.sequence = 1 << 20;
+    assert_true(act(w, &c, WF_VARIABLE_CREATE, "v", 4) == 4);
+    end_client(&c);
+}
+
 static int begin_carried(void **state)
 {
     int rc = begin(state);
@@ -311,6 +349,7 @@ int main(void)
         TEST(a_job_and_sessions_do_not_meet),
         TEST(a_change_whose_answer_is_lost_with_the_link_is_made_once),
         TEST(what_cannot_be_right_is_answered_with_an_error),
+        TEST(damaged_asks_are_answered),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

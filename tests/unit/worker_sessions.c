@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tests/unit/worker_sessions.c - runs of clients' sessions on a worker, beside a ps, in memory:
+ * what they read, compute and change, and what happens when a link is lost. */
+#include "common/kernels/kernel.h"
+#include "common/onnx/onnx.h"
+#include "common/wire/requests.h"
+#include "common/wire/tensors.h"
+#include "common/wire/variables.h"
+#include "tests/unit/graph_test.h"
+#include "tests/unit/ps_players.h"
+#include "worker/sessions/plans.h"
+#include "worker/sessions/sessions.h"
+
+enum { WAIT_MS = 2000 };
+
+typedef struct stage {
+    world *ps;
+    wf_net *net, *to_ps; /* of the worker */
+    wf_sessions *sessions;
+    wf_tasks tasks;
+    wf_net *client_net;
+    wf_peer *worker;
+    wf_requests requests;
+    wf_msg *answer;
+    uint64_t sequence;
+    bool ps_is_deaf;     /* nothing reaches it from the worker */
+    bool client_is_deaf; /* as that one */
+} stage;
+
+static const char *const addresses[] = {"p"};
+static wf_err err;
+
+static void carry(void *arg, const wf_packet *packet)
+{
+    stage *s = arg;
+    wf_packet it = *packet;
+    size_t n, m;
+    wf_transport *const *to_ps = wf_net_transports(s->to_ps, &n);
+    wf_transport *const *clients = wf_net_transports(s->net, &m);
+
+    if ((s->ps_is_deaf && n > 0 && packet->from == wf_mem_endpoint(to_ps[0])) ||
+        (s->client_is_deaf && packet->from == wf_mem_endpoint(clients[0])))
+        wf_mem_drop(s->ps->nets.mem, &it);
+    else
+        wf_mem_deliver(s->ps->nets.mem, &it);
+}
+
+static wf_status dial_ps(void *arg, wf_task task, const char *address, wf_transport **out,
+                         wf_err *why)
+{
+    (void)task;
+    return wf_mem_dial(((stage *)arg)->ps->nets.mem, address, out, why);
+}
+
+static wf_status admit_client(void *arg, const wf_hello *hello, wf_err *why)
+{
+    return wf_sessions_admit(((stage *)arg)->sessions, hello, why);
+}
+
+static void run_worker(stage *s)
+{
+    wf_event ev;
+    int64_t now_ns = s->ps->now_ns;
+
+    wf_net_poll(s->net, now_ns);
+    while (wf_net_event(s->net, now_ns, &ev))
+        assert_ok(wf_sessions_on_client(s->sessions, &ev, now_ns, &err), err);
+    wf_net_poll(s->to_ps, now_ns);
+    while (wf_net_event(s->to_ps, now_ns, &ev))
+        assert_ok(wf_sessions_on_ps(s->sessions, &ev, now_ns, &err), err);
+    assert_ok(wf_sessions_advance(s->sessions, now_ns, &err), err);
+    wf_net_flush(s->net, now_ns);
+    wf_net_flush(s->to_ps, now_ns);
+}
+
+static void run_client(stage *s)
+{
+    wf_event ev;
+    void *user;
+
+    wf_net_poll(s->client_net, s->ps->now_ns);
+    while (wf_net_event(s->client_net, s->ps->now_ns, &ev)) {
+        if (ev.kind == WF_EV_UP)
+            assert_ok(wf_requests_on_up(&s->requests, ev.peer, &err), err);
+        if (ev.kind != WF_EV_MESSAGE)
+            continue;
+        if (wf_requests_answered(&s->requests, ev.peer, ev.msg->head.request, &user))
+            s->answer = ev.msg;
+        else
+            wf_net_free_msg(s->client_net, &ev.msg);
+    }
+    wf_net_flush(s->client_net, s->ps->now_ns);
+}
+
+static void wait_for(stage *s, int64_t ms)
+{
+    for (int64_t at = 0; at < ms && !s->answer; at += 10) {
+        run_client(s);
+        run_worker(s);
+        turn(s->ps, 0);
+        run_worker(s);
+        run_client(s);
+    }
+}
+
+static int begin_stage(void **state)
+{
+    stage *s = calloc(1, sizeof *s);
+    void *w = NULL;
+    wf_net_conf c;
+
+    assert_int_equal(begin(&w), 0);
+    s->ps = w;
+    s->tasks = (wf_tasks){.ps = addresses, .n_ps = 1, .workers = addresses, .n_workers = 1};
+    c = wf_memnet_conf(&s->ps->nets, (wf_task){WF_ROLE_WORKER, 0}, 50);
+    c.admit = admit_client;
+    c.admit_arg = s;
+    s->net = wf_memnet_new(&c);
+    wf_memnet_listen(&s->ps->nets, s->net, "w");
+    c = wf_memnet_conf(&s->ps->nets, (wf_task){WF_ROLE_CLIENT, 0}, 51);
+    s->to_ps = wf_memnet_new(&c);
+    wf_mem_set_carrier(s->ps->nets.mem, carry, s);
+    assert_ok(wf_sessions_new(&(wf_sessions_conf){.tasks = &s->tasks,
+                                                  .net = s->net,
+                                                  .to_ps = s->to_ps,
+                                                  .dial = dial_ps,
+                                                  .dial_arg = s,
+                                                  .threads = 1},
+                              &s->sessions, &err),
+              err);
+    c = wf_memnet_conf(&s->ps->nets, (wf_task){WF_ROLE_CLIENT, 1}, 52);
+    c.cluster = "";
+    s->client_net = wf_memnet_new(&c);
+    s->requests.net = s->client_net;
+    s->worker = wf_memnet_dial(&s->ps->nets, s->client_net, (wf_task){WF_ROLE_NONE, 0}, "w");
+    wait_for(s, 100);
+    assert_int_equal(s->worker->task.role, WF_ROLE_WORKER);
+    *state = s;
+    return 0;
+}
+
+static int end_stage(void **state)
+{
+    stage *s = *state;
+    void *w = s->ps;
+
+    wf_net_free_msg(s->client_net, &s->answer);
+    wf_requests_close(&s->requests);
+    wf_sessions_free(&s->sessions);
+    wf_net_free(&s->client_net, 0);
+    wf_net_free(&s->to_ps, 0);
+    wf_net_free(&s->net, 0);
+    assert_int_equal(end(&w), 0);
+    free(s);
+    return 0;
+}
+
+/* ---- what the client sends ---- */
+
+static void request(stage *s, wf_msg **m)
+{
+    uint32_t number;
+
+    wf_net_free_msg(s->client_net, &s->answer);
+    assert_ok(wf_requests_send(&s->requests, s->worker, m, s, &number, &err), err);
+}
+
+/* v, of the ps itself. */
+static void change(stage *s, wf_variable_action action, const char *name, float x)
+{
+    static uint64_t sequence;
+    wf_event ev;
+    wf_net_conf c = wf_memnet_conf(&s->ps->nets, (wf_task){WF_ROLE_CLIENT, 2}, 1000 + ++sequence);
+    wf_net *net = wf_memnet_new(&c);
+    wf_peer *ps = wf_memnet_dial(&s->ps->nets, net, (wf_task){WF_ROLE_PS, 0}, "p");
+    Weft__VariableAsk ask = WEFT__VARIABLE_ASK__INIT;
+    wf_tensor t = {.dtype = WF_F32, .data = &x};
+    const wf_tensor *tensors[1] = {&t};
+    Weft__TensorHead head;
+    int64_t dims[WF_MAX_RANK];
+    wf_msg *m = NULL;
+    bool done = false;
+
+    ask.action = action;
+    ask.session = 77;
+    ask.sequence = sequence;
+    ask.name = (char *)name;
+    wf_tensor_head(&t, &head, dims);
+    ask.tensor = &head;
+    assert_ok(wf_net_msg(net, WF_VARIABLE, &m, &err), err);
+    assert_ok(wf_tensors_put(m, &ask.base, 1, tensors, false, &err), err);
+    assert_ok(wf_net_send(net, ps, WF_LANE_CONTROL, 0, &m, &err), err);
+    for (int i = 0; i < 50 && !done; i++) {
+        wf_net_poll(net, s->ps->now_ns);
+        while (wf_net_event(net, s->ps->now_ns, &ev)) {
+            done |= ev.kind == WF_EV_MESSAGE;
+            if (ev.kind == WF_EV_MESSAGE)
+                wf_net_free_msg(net, &ev.msg);
+        }
+        turn(s->ps, 0);
+    }
+    assert_true(done);
+    wf_net_free(&net, 0);
+}
+
+/* sum = v + x, and AssignAdd of sum to v, whose result is fetched with the sum. */
+static void fill_plan(Weft__SessionPlan *body, wf_bytes *graph, const char *variable_read)
+{
+    static Weft__SessionWrite write, *writes[1] = {&write};
+    static Weft__SessionResult results[2], *list[2] = {&results[0], &results[1]};
+    static char *reads[1];
+    wf_graph *g = new_graph();
+    wf_emit e = wf_emit_begin(g, "sum", &err);
+    wf_value *sum = wf_emit_add(&e, input(g, "v", 0, NULL), input(g, "x", 0, NULL));
+
+    assert_ok(wf_graph_rename_value(g, sum, "sum", &err), err);
+    assert_ok(wf_graph_add_output(g, sum, &err), err);
+    assert_ok(wf_onnx_encode(g, graph, &err), err);
+    wf_graph_free(&g);
+    weft__session_plan__init(body);
+    weft__session_write__init(&write);
+    write.action = WF_VARIABLE_ADD;
+    write.variable = "v";
+    write.output = "sum";
+    weft__session_result__init(&results[0]);
+    weft__session_result__init(&results[1]);
+    results[0].output = "sum";
+    results[1].write = 1;
+    reads[0] = (char *)variable_read;
+    body->session = 9;
+    body->handle = 1;
+    body->graph = (ProtobufCBinaryData){.len = graph->size, .data = graph->data};
+    body->reads = reads;
+    body->n_reads = 1;
+    body->writes = writes;
+    body->n_writes = 1;
+    body->results = list;
+    body->n_results = 2;
+}
+
+static wf_status send_plan(stage *s, const Weft__SessionPlan *body)
+{
+    Weft__Outcome *outcome = NULL;
+    wf_msg *m = NULL;
+    wf_status rc;
+
+    assert_ok(wf_net_msg(s->client_net, WF_PLAN, &m, &err), err);
+    assert_ok(wf_control_put(m, &body->base, &err), err);
+    request(s, &m);
+    wait_for(s, WAIT_MS);
+    assert_non_null(s->answer);
+    assert_ok(wf_control_get(s->answer, &weft__outcome__descriptor, &outcome, &err), err);
+    rc = (wf_status)outcome->status;
+    wf_fail(&err, rc, outcome->hint, "%s", outcome->what);
+    wf_control_free(&outcome);
+    return rc;
+}
+
+static wf_status give_plan(stage *s)
+{
+    Weft__SessionPlan body;
+    wf_bytes graph = {0};
+    wf_status rc;
+
+    fill_plan(&body, &graph, "v");
+    rc = send_plan(s, &body);
+    wf_bytes_close(&graph);
+    return rc;
+}
+
+static void begin_run(stage *s, const wf_tensor *x)
+{
+    Weft__RunAsk ask = WEFT__RUN_ASK__INIT;
+    Weft__SessionFeed feed = WEFT__SESSION_FEED__INIT, *feeds[1] = {&feed};
+    Weft__TensorHead head;
+    int64_t dims[WF_MAX_RANK];
+    wf_msg *m = NULL;
+
+    wf_tensor_head(x, &head, dims);
+    feed.name = "x";
+    feed.tensor = &head;
+    ask.session = 9;
+    ask.handle = 1;
+    ask.sequence = ++s->sequence;
+    ask.timeout_ms = 1000;
+    ask.feeds = feeds;
+    ask.n_feeds = 1;
+    assert_ok(wf_net_msg(s->client_net, WF_RUN, &m, &err), err);
+    assert_ok(wf_tensors_put(m, &ask.base, 1, &x, true, &err), err);
+    request(s, &m);
+}
+
+static void begin_run_with(stage *s, float x)
+{
+    wf_tensor t = {.dtype = WF_F32, .data = &x};
+
+    begin_run(s, &t);
+}
+
+/* Its error in err, and the results. */
+static wf_status read_run(const stage *s, float out[2], bool *unknown)
+{
+    Weft__RunAnswer *body = NULL;
+    wf_status rc;
+
+    assert_non_null(s->answer);
+    assert_ok(wf_tensors_body(s->answer, &weft__run_answer__descriptor, &body, &err), err);
+    rc = (wf_status)body->status;
+    if (unknown)
+        *unknown = body->unknown_plan;
+    wf_fail(&err, rc, body->hint, "%s", body->what);
+    for (size_t i = 0; i < body->n_results; i++) {
+        wf_tensor *t = NULL;
+
+        assert_ok(wf_tensors_take(s->answer, (uint32_t)i, body->results[i], &t, &err), err);
+        out[i] = wf_f32(t)[0];
+        wf_tensor_free(&t);
+    }
+    wf_control_free(&body);
+    return rc;
+}
+
+static void expect(stage *s, float sum, float after)
+{
+    float got[2] = {0};
+
+    assert_ok(read_run(s, got, NULL), err);
+    assert_true(got[0] == sum);
+    assert_true(got[1] == after);
+}
+
+/* ---- tests ---- */
+
+static void a_run_reads_computes_and_adds(void **state)
+{
+    stage *s = *state;
+
+    change(s, WF_VARIABLE_CREATE, "v", 1);
+    assert_ok(give_plan(s), err);
+    begin_run_with(s, 10);
+    wait_for(s, WAIT_MS);
+    expect(s, 11, 12); /* 1 + 10, and that added to 1 */
+    begin_run_with(s, 0);
+    wait_for(s, WAIT_MS);
+    expect(s, 12, 24);
+    change(s, WF_VARIABLE_ASSIGN, "v", -5);
+    begin_run_with(s, 5);
+    wait_for(s, WAIT_MS);
+    expect(s, 0, -5);
+}
+
+/* As after the worker has started again, or many plans. */
+static void a_plan_that_is_not_held_is_asked_for(void **state)
+{
+    stage *s = *state;
+    bool unknown = false;
+    float none[2];
+
+    change(s, WF_VARIABLE_CREATE, "v", 1);
+    begin_run_with(s, 1);
+    wait_for(s, WAIT_MS);
+    assert_int_equal(read_run(s, none, &unknown), WF_NOTFOUND);
+    assert_true(unknown);
+    for (uint32_t handle = 0; handle <= WF_SESSION_PLANS; handle++) {
+        Weft__SessionPlan body;
+        wf_bytes graph = {0};
+
+        fill_plan(&body, &graph, "v");
+        body.handle = 1 + handle;
+        assert_ok(send_plan(s, &body), err);
+        wf_bytes_close(&graph);
+    }
+    begin_run_with(s, 1); /* of handle 1, which has made room */
+    wait_for(s, WAIT_MS);
+    assert_int_equal(read_run(s, none, &unknown), WF_NOTFOUND);
+    assert_true(unknown);
+    assert_ok(give_plan(s), err);
+    begin_run_with(s, 1);
+    wait_for(s, WAIT_MS);
+    expect(s, 2, 3);
+}
+
+static void errors_name_their_place(void **state)
+{
+    stage *s = *state;
+    float two[2] = {1, 2}, none[2];
+    wf_tensor t = {.dtype = WF_F32, .rank = 1, .dims = {2}, .data = two};
+
+    assert_ok(give_plan(s), err);
+    begin_run_with(s, 1);
+    wait_for(s, WAIT_MS);
+    assert_int_equal(read_run(s, none, NULL), WF_NOTFOUND);
+    assert_string_equal(err.what, "worker 0: ps 0: there is no variable \"v\"");
+    change(s, WF_VARIABLE_CREATE, "v", 1);
+    begin_run(s, &t);
+    wait_for(s, WAIT_MS);
+    assert_int_equal(read_run(s, none, NULL), WF_SHAPE);
+    assert_says(err, "\"x\" is float32 [2], and the graph takes float32 []");
+}
+
+static void a_plan_that_contradicts_itself_is_refused(void **state)
+{
+    stage *s = *state;
+    Weft__SessionPlan body;
+    wf_bytes graph = {0};
+
+    fill_plan(&body, &graph, "u");
+    assert_int_equal(send_plan(s, &body), WF_PROTO);
+    assert_says(err, "\"u\", which is no input");
+    body.reads[0] = "v";
+    body.writes[0]->output = "nothing";
+    assert_int_equal(send_plan(s, &body), WF_PROTO);
+    body.writes[0]->output = "sum";
+    body.writes[0]->action = WF_VARIABLE_REMOVE;
+    assert_int_equal(send_plan(s, &body), WF_PROTO);
+    body.writes[0]->action = WF_VARIABLE_ADD;
+    body.results[1]->write = 2;
+    assert_int_equal(send_plan(s, &body), WF_PROTO);
+    body.results[1]->write = 1;
+    body.graph.len /= 2;
+    assert_int_equal(send_plan(s, &body), WF_INVALID);
+    body.graph.len = graph.size;
+    assert_ok(send_plan(s, &body), err);
+    wf_bytes_close(&graph);
+}
+
+/* The worker answers before the client gives up. */
+static void a_ps_that_is_away_is_named(void **state)
+{
+    stage *s = *state;
+    float none[2];
+
+    change(s, WF_VARIABLE_CREATE, "v", 1);
+    assert_ok(give_plan(s), err);
+    s->ps_is_deaf = true;
+    begin_run_with(s, 1);
+    wait_for(s, WAIT_MS);
+    assert_int_equal(read_run(s, none, NULL), WF_TIMEOUT);
+    assert_string_equal(err.what, "worker 0: no answer from ps 0 at p in 1000 ms");
+    s->ps_is_deaf = false;
+    begin_run_with(s, 1);
+    wait_for(s, 20000);
+    expect(s, 2, 3);
+}
+
+/* The ps has forgotten the worker while a run waited: it is asked again over the next link. */
+static void a_run_outlives_a_link_to_the_ps(void **state)
+{
+    stage *s = *state;
+    const wf_peer *accepted = NULL;
+
+    change(s, WF_VARIABLE_CREATE, "v", 1);
+    assert_ok(give_plan(s), err);
+    begin_run_with(s, 1);
+    wait_for(s, WAIT_MS);
+    expect(s, 2, 3);
+    for (size_t i = 0; !accepted || accepted->incarnation != 51; i++)
+        assert_non_null(accepted = wf_net_peer_at(s->ps->net, i));
+    wf_net_drop(s->ps->net, (wf_peer **)&accepted);
+    begin_run_with(s, 1);
+    wait_for(s, 20000);
+    expect(s, 4, 7);
+}
+
+/* The client's link is lost behind the change and before the answer: it asks again, and the ps
+ * knows the change. */
+static void a_run_that_is_asked_for_again_changes_once(void **state)
+{
+    stage *s = *state;
+    const wf_peer *accepted = NULL;
+    float got[2];
+
+    change(s, WF_VARIABLE_CREATE, "v", 1);
+    assert_ok(give_plan(s), err);
+    begin_run_with(s, 10);
+    run_client(s);
+    s->client_is_deaf = true;
+    for (int i = 0; i < 20; i++) {
+        run_worker(s);
+        turn(s->ps, 0);
+    }
+    for (size_t i = 0; !accepted || accepted->incarnation != 52; i++)
+        assert_non_null(accepted = wf_net_peer_at(s->net, i));
+    wf_net_drop(s->net, (wf_peer **)&accepted); /* as if it had been silent for long */
+    s->client_is_deaf = false;
+    wait_for(s, 60000);
+    assert_ok(read_run(s, got, NULL), err);
+    assert_true(got[1] == 12); /* 1 + 11, and nothing more */
+    begin_run_with(s, 0);
+    wait_for(s, WAIT_MS);
+    expect(s, 12, 24);
+}
+
+/* Byte `at` of n has other bits; false past the end. */
+static bool flip(uint8_t *bytes, size_t n, size_t at)
+{
+    if (at < n)
+        bytes[at] ^= (uint8_t)(1 + at * 37 % 255);
+    return at < n;
+}
+
+/* A body that is damaged in one byte, cut behind it or not, is answered and harms nobody. */
+static void damaged_plans_are_answered(void **state)
+{
+    stage *s = *state;
+    Weft__SessionPlan body;
+    wf_bytes graph = {0};
+
+    change(s, WF_VARIABLE_CREATE, "v", 1);
+    fill_plan(&body, &graph, "v");
+    for (size_t at = 0, n = protobuf_c_message_get_packed_size(&body.base); at < 2 * n; at++) {
+        wf_msg *m = NULL;
+
+        assert_ok(wf_net_msg(s->client_net, WF_PLAN, &m, &err), err);
+        assert_ok(wf_control_put(m, &body.base, &err), err);
+        if (!flip(m->control, n, at))
+            m->head.control_bytes = (uint32_t)(at - n);
+        request(s, &m);
+        wait_for(s, WAIT_MS);
+        assert_non_null(s->answer);
+    }
+    assert_ok(send_plan(s, &body), err);
+    begin_run_with(s, 1);
+    wait_for(s, WAIT_MS);
+    expect(s, 2, 3);
+    wf_bytes_close(&graph);
+}
+
+static void damaged_runs_are_answered(void **state)
+{
+    stage *s = *state;
+    float x = 1;
+    wf_tensor t = {.dtype = WF_F32, .data = &x};
+    const wf_tensor *tensors[1] = {&t};
+    Weft__RunAsk ask = WEFT__RUN_ASK__INIT;
+    Weft__SessionFeed feed = WEFT__SESSION_FEED__INIT, *feeds[1] = {&feed};
+    Weft__TensorHead head;
+    int64_t dims[WF_MAX_RANK];
+    size_t n;
+
+    assert_ok(give_plan(s), err);
+    wf_tensor_head(&t, &head, dims);
+    feed.name = "x";
+    feed.tensor = &head;
+    ask.session = 9;
+    ask.handle = 1;
+    ask.sequence = 1;
+    ask.timeout_ms = 1000;
+    ask.feeds = feeds;
+    ask.n_feeds = 1;
+    n = protobuf_c_message_get_packed_size(&ask.base);
+    for (size_t at = 0; at < n; at++) {
+        wf_msg *m = NULL;
+
+        assert_ok(wf_net_msg(s->client_net, WF_RUN, &m, &err), err);
+        assert_ok(wf_tensors_put(m, &ask.base, 1, tensors, false, &err), err);
+        flip(m->frames[0].buf->data, n, at);
+        request(s, &m);
+        wait_for(s, WAIT_MS);
+        assert_non_null(s->answer);
+    }
+    change(s, WF_VARIABLE_CREATE, "v", 1);
+    s->sequence = 1000;
+    begin_run_with(s, 1);
+    wait_for(s, WAIT_MS);
+    expect(s, 2, 3);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin_stage, end_stage)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_run_reads_computes_and_adds),
+        TEST(a_plan_that_is_not_held_is_asked_for),
+        TEST(errors_name_their_place),
+        TEST(a_plan_that_contradicts_itself_is_refused),
+        TEST(a_ps_that_is_away_is_named),
+        TEST(a_run_outlives_a_link_to_the_ps),
+        TEST(a_run_that_is_asked_for_again_changes_once),
+        TEST(damaged_plans_are_answered),
+        TEST(damaged_runs_are_answered),
+    };
+
+    wf_kernels_own_process();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

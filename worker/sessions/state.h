@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/sessions/state.h - what the files of this room share. */
+#ifndef WF_WORKER_SESSIONS_STATE_H
+#define WF_WORKER_SESSIONS_STATE_H
+
+#include "common/kernels/pool.h"
+#include "common/wire/requests.h"
+#include "worker/sessions/plans.h"
+#include "worker/sessions/sessions.h"
+
+enum { WF_SESSION_RUNS = 256 }; /* at one time */
+
+typedef struct wf_session_run {
+    wf_peer *client;
+    uint32_t request; /* of the client */
+    wf_session_plan *plan;
+    Weft__RunAsk *ask;
+    int64_t begun_ns, end_ns;
+    wf_tensor **inputs;  /* [of the plan]: what is fed and read */
+    uint32_t *asked;     /* [of the plan]: numbers of the requests that read; 0: none is awaited */
+    uint32_t waiting;    /* reads that have not come */
+    wf_tensor **outputs; /* [of the plan]: as they were computed; NULL before */
+    wf_tensor **after;   /* [writes]: variables that the answer brings */
+    uint32_t n_written;
+    uint32_t writing; /* number of the request; 0: none is awaited */
+    struct wf_session_run *next;
+} wf_session_run;
+
+struct wf_sessions {
+    wf_sessions_conf conf;
+    wf_pool *pool; /* NULL: no plan has come yet */
+    wf_peer **ps;  /* [conf.tasks->n_ps]; NULL: not dialled */
+    wf_requests requests;
+    wf_session_plans plans;
+    wf_session_run *runs;
+    uint32_t n_runs;
+};
+
+/* run.c: begins a run of a plan that is held; takes *ask. Errors of the run are answered. Errors:
+ * WF_NOMEM. */
+WF_MUST_USE wf_status wf_run_begin(wf_sessions *s, wf_peer *client, const wf_msg *m,
+                                   Weft__RunAsk **ask, wf_session_plan **plan, int64_t now_ns,
+                                   wf_err *err);
+/* A ps has answered a request of the run. */
+WF_MUST_USE wf_status wf_run_on_answer(wf_sessions *s, wf_session_run *r, const wf_msg *m,
+                                       wf_err *err);
+/* The run ends with this error, which the client is told. */
+WF_MUST_USE wf_status wf_run_fail(wf_sessions *s, wf_session_run *r, const wf_err *why,
+                                  wf_err *err);
+/* The run ends, and nobody is told. */
+void wf_run_drop(wf_sessions *s, wf_session_run *r);
+/* The ps that a run waits for, or NULL. */
+const wf_peer *wf_run_awaits(const wf_sessions *s, const wf_session_run *r);
+
+/* sessions.c: the ps of that number, dialled if it is not. */
+WF_MUST_USE wf_status wf_sessions_ps(wf_sessions *s, uint32_t index, wf_peer **out, wf_err *err);
+/* Answers with an error; `unknown`: the plan is not held. */
+WF_MUST_USE wf_status wf_sessions_refuse(wf_sessions *s, wf_peer *to, uint32_t request,
+                                         bool unknown, const wf_err *why, wf_err *err);
+
+#endif
