@@ -22,6 +22,16 @@ static wf_status check_cluster(const wf_client *c, wf_err *err)
                    "the cluster has no ps, where variables of sessions live");
 }
 
+/* The one that the session was opened at; or sessions are spread over all. */
+static void choose_worker(weft_session *s)
+{
+    wf_task entry = wf_client_entry(s->client);
+
+    s->worker = entry.role == WF_ROLE_WORKER
+                    ? entry.index
+                    : (uint32_t)(s->id % wf_client_count(s->client, WF_ROLE_WORKER));
+}
+
 static wf_status open_session(const char *address, const weft_session_options *o,
                               weft_session **out, wf_err *err)
 {
@@ -34,6 +44,7 @@ static wf_status open_session(const char *address, const weft_session_options *o
     pthread_mutex_init(&s->lock, NULL);
     s->pid = getpid();
     s->id = wf_random_id();
+    s->timeout_ms = o->timeout_ms ? o->timeout_ms : TIMEOUT_MS;
     s->container = strdup(container);
     rc = s->container ? WF_OK : wf_fail_nomem(err, strlen(container));
     if (rc == WF_OK && strlen(container) > WF_CONTAINER_NAME)
@@ -41,9 +52,11 @@ static wf_status open_session(const char *address, const weft_session_options *o
                      "the container's name has %zu bytes; it may have %d", strlen(container),
                      WF_CONTAINER_NAME);
     if (rc == WF_OK)
-        rc = wf_client_open(address, o->timeout_ms ? o->timeout_ms : TIMEOUT_MS, &s->client, err);
+        rc = wf_client_open(address, s->timeout_ms, &s->client, err);
     if (rc == WF_OK)
         rc = check_cluster(s->client, err);
+    if (rc == WF_OK)
+        choose_worker(s);
     if (rc != WF_OK)
         weft_session_free(&s);
     *out = s;
@@ -70,6 +83,7 @@ void weft_session_free(weft_session **s)
         *s = NULL;
         return;
     }
+    wf_lib_session_close_runs(*s);
     wf_client_close(&(*s)->client);
     pthread_mutex_destroy(&(*s)->lock);
     free((*s)->container);

@@ -463,6 +463,35 @@ WEFT_API weft_code weft_session_read(weft_session *s, const char *name, weft_ten
 /* Removes a variable. Errors: WEFT_NOTFOUND, WEFT_TIMEOUT, WEFT_NOMEM. */
 WEFT_API weft_code weft_session_remove(weft_session *s, const char *name, weft_error *error);
 
+/* Adds an ONNX model to the session's graph; several models meet by the names of their values. Its
+ * variables are the initializers that are trained (docs/import.md), and those that an operation
+ * Read, Assign or AssignAdd of the domain "ai.weft" has as its first input. They are created in the
+ * cluster as weft_session_create does. Errors: WEFT_EXISTS for a name of a value that the session
+ * has already; WEFT_SHAPE for a variable that is there with another dtype or shape;
+ * WEFT_INVALID, WEFT_UNSUPPORTED: the model; those of weft_session_create. The graph is as it was
+ * then; variables that were created stay. */
+WEFT_API weft_code weft_session_extend(weft_session *s, const void *model, size_t size,
+                                       weft_error *error);
+/* The same from a file, with external data in its folder. Errors: WEFT_NOTFOUND, WEFT_IO too. */
+WEFT_API weft_code weft_session_extend_file(weft_session *s, const char *path, weft_error *error);
+
+/* Runs what the fetches and targets need of the graph, on a worker: the one that the session was
+ * opened at, or else one of the cluster's. All variables are read as the run begins; assignments
+ * are made as it ends, in the order of the graph, AssignAdd in one step each. fetches [n_fetches]
+ * name values, which come back in their order: also variables, and results of Assign and AssignAdd.
+ * targets [n_targets] name values or nodes to be run, of which nothing comes back. Random
+ * operations draw other numbers in each run of a session. A run is compiled once for each set of
+ * fetches, targets and shapes of feeds, 32 of which are kept. *out may be NULL if there are no
+ * fetches. Errors: WEFT_USAGE: nothing is wanted, a feed that the graph has no input for, an input
+ * that is fed twice or (error.name) not at all; WEFT_NOTFOUND for a fetch or target, with the
+ * nearest name, or a variable that is not there any more; WEFT_SHAPE; WEFT_UNSUPPORTED for what is
+ * computed from an AssignAdd; WEFT_FULL for more than 256 feeds or results, or 256 MiB of either;
+ * WEFT_TIMEOUT, naming the task; WEFT_NOMEM. */
+WEFT_API weft_code weft_session_run(weft_session *s, size_t n_feeds, const weft_feed feeds[],
+                                    size_t n_fetches, const char *const fetches[], size_t n_targets,
+                                    const char *const targets[], weft_list **out,
+                                    weft_error *error);
+
 #ifdef __cplusplus
 }
 #endif
