@@ -28,13 +28,14 @@ if TYPE_CHECKING:
     from .history import History
     from .layers import Input
     from .model import Model
+    from .session import Session
 
 __version__ = "0.1.0"
-__all__ = ["Cluster", "Error", "History", "Input", "Model", "callbacks", "layers", "losses",
-           "metrics", "optimizers"]
+__all__ = ["Cluster", "Error", "History", "Input", "Model", "Session", "callbacks", "layers",
+           "losses", "metrics", "optimizers"]
 
 _HOMES = {"Cluster": "cluster", "Error": "errors", "History": "history", "Input": "layers",
-          "Model": "model"}
+          "Model": "model", "Session": "session"}
 
 
 def __getattr__(name: str) -> Any:

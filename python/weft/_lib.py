@@ -61,6 +61,10 @@ class CReport(Structure):
                 ("eval", CMetric * MAX_METRICS), ("eval_epoch", c_uint32), ("checkpoint", c_int64)]
 
 
+class CSessionOptions(Structure):
+    _fields_ = [("container", c_char_p), ("timeout_ms", c_uint32)]
+
+
 REPORT = CFUNCTYPE(c_int, c_void_p, POINTER(CReport))
 
 
@@ -102,6 +106,19 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "job_weights": (c_int, [c_void_p, c_char_p, c_int64, c_void_p, c_void_p, _OUT, _ERROR]),
     "job_evaluate": (c_int, [c_void_p, c_void_p, POINTER(CRunOptions), POINTER(CEvaluation),
                              _ERROR]),
+    "session_open": (c_int, [c_char_p, POINTER(CSessionOptions), _OUT, _ERROR]),
+    "session_free": (None, [_OUT]),
+    "session_task": (None, [c_void_p, c_char_p, c_size_t]),
+    "session_create": (c_int, [c_void_p, c_char_p, POINTER(CTensor), _ERROR]),
+    "session_assign": (c_int, [c_void_p, c_char_p, POINTER(CTensor), _ERROR]),
+    "session_assign_add": (c_int, [c_void_p, c_char_p, POINTER(CTensor),
+                                   POINTER(POINTER(CTensor)), _ERROR]),
+    "session_read": (c_int, [c_void_p, c_char_p, POINTER(POINTER(CTensor)), _ERROR]),
+    "session_remove": (c_int, [c_void_p, c_char_p, _ERROR]),
+    "session_extend": (c_int, [c_void_p, c_char_p, c_size_t, _ERROR]),
+    "session_extend_file": (c_int, [c_void_p, c_char_p, _ERROR]),
+    "session_run": (c_int, [c_void_p, c_size_t, POINTER(CFeed), c_size_t, POINTER(c_char_p),
+                            c_size_t, POINTER(c_char_p), _OUT, _ERROR]),
     "fit": (c_int, [c_void_p, POINTER(CFitOptions), POINTER(CReport), _ERROR]),
 }
 

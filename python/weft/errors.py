@@ -58,11 +58,18 @@ class Stopped(Error):
     """Ended on request before it was done."""
 
 
+class Timeout(Error, TimeoutError):
+    """A task of a cluster has not answered in time."""
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.hint}" if self.hint else self.message
+
+
 _CLASSES = {"WEFT_NOMEM": OutOfMemory, "WEFT_FULL": OutOfMemory, "WEFT_INVALID": Invalid,
             "WEFT_USAGE": Invalid, "WEFT_MISMATCH": Invalid, "WEFT_CORRUPT": Invalid,
             "WEFT_SHAPE": ShapeError, "WEFT_NOTFOUND": NotFound, "WEFT_UNSUPPORTED": Unsupported,
             "WEFT_IO": SystemRefused, "WEFT_EXISTS": SystemRefused, "WEFT_NUMERIC": NumericError,
-            "WEFT_STOPPED": Stopped}
+            "WEFT_STOPPED": Stopped, "WEFT_TIMEOUT": Timeout}
 
 
 def of_code(code: str, message: str, hint: str) -> Error:
