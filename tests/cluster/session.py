@@ -1,0 +1,403 @@
+# SPDX-License-Identifier: Apache-2.0
+"""session.py WEFT TWO_SESSIONS LIBWEFT [TEST...] - sessions on a cluster of real processes: variables
+that all of them see, graphs that workers compute, tasks that die, and what cannot be."""
+import contextlib
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import weftlib
+from weftlib import Cluster, check, until
+
+weftlib.needs("numpy", "onnx")
+import numpy as np  # noqa: E402
+import onnx  # noqa: E402
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+TWO_SESSIONS, LIBRARY = sys.argv[2:4]
+del sys.argv[2:4]
+os.environ["WEFT_LIBRARY"] = os.path.abspath(LIBRARY)
+sys.path.insert(0, os.path.join(weftlib.HERE, "..", "..", "python"))
+import weft as package  # noqa: E402
+from weft import errors  # noqa: E402
+
+FIRST_WORKER = 5  # among the addresses of a weftlib.Cluster
+
+
+def up(weft, **how):
+    return Cluster(weft, **{"ps": 2, "workers": 2, "transport": "tcp", **how})
+
+
+def addresses(c):
+    """Of all tasks, by their names."""
+    workers = {f"worker {i}": c.ports[FIRST_WORKER + i] for i in range(c.n_workers)}
+    return {"master": c.ports[0], **{f"ps {i}": c.ports[1 + i] for i in range(c.n_ps)}, **workers}
+
+
+def session(c, task="master", **how):
+    return package.Session(addresses(c)[task].removeprefix("tcp://"), **how)
+
+
+def fails(kind, words, call):
+    """The error of a call, which is of that kind and has the words in it."""
+    try:
+        call()
+    except errors.Error as e:
+        check(isinstance(e, kind), f"{kind.__name__} expected, not {type(e).__name__}: {e}")
+        check(words in str(e), f'"{words}" is not in: {e}')
+        return e
+    raise AssertionError(f"no error with: {words}")
+
+
+def make_model(nodes, inputs=(), outputs=(), **first):
+    graph = helper.make_graph(
+        nodes, "model", [helper.make_tensor_value_info(n, TensorProto.FLOAT, d) for n, d in inputs],
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, d) for n, d in outputs],
+        [numpy_helper.from_array(np.asarray(v), n) for n, v in first.items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18),
+                                                   helper.make_opsetid("ai.weft", 1)])
+
+
+def of_weft(op, inputs, output, name=None):
+    return helper.make_node(op, inputs, [output], domain="ai.weft", name=name or op)
+
+
+W = np.arange(6, dtype="float32").reshape(2, 3)
+
+
+def linear():
+    """y = x w; `last` is y afterwards, and `count` counts the runs."""
+    return make_model([helper.make_node("MatMul", ["x", "w"], ["y"]),
+                       of_weft("Assign", ["last", "y"], "set", "keep"),
+                       of_weft("AssignAdd", ["count", "one"], "counted")],
+                      inputs=[("x", [4, 2])], outputs=[("y", [4, 3])], w=W,
+                      last=np.zeros((4, 3), "float32"), count=np.int64(0), one=np.int64(1))
+
+
+# ---- tests ----
+
+def two_sessions_through_any_two_tasks_see_each_other(weft):
+    """In C."""
+    with up(weft) as c:
+        c.must("up")
+        for a, b in itertools.permutations(addresses(c), 2):
+            at = [addresses(c)[task].removeprefix("tcp://") for task in (a, b)]
+            done = subprocess.run([TWO_SESSIONS, *at], capture_output=True, text=True, timeout=30)
+            check(done.returncode == 0 and done.stdout == f"{a}, {b}\n", f"{a}, {b}: {done}")
+            with session(c) as s:
+                s.remove("v")
+
+
+def two_sessions_in_python(weft):
+    with up(weft, transport="ipc") as c:
+        c.must("up")
+        a, b = package.Session(c.ports[1]), package.Session(c.ports[2])
+        check((a.task, b.task) == ("ps 0", "ps 1"), (a.task, b.task))
+        a.variable("v", 0.0)
+        a.assign("v", 3)
+        check(b.read("v") == 3, b.read("v"))
+        check(b.assign_add("v", 2) == 5, "assign_add")
+        check(a.read("v") == 5, a.read("v"))
+        a.close()
+        check(b.read("v") == 5, "the variable stays")
+        b.variable("v", 9.0)
+        check(b.read("v") == 5, "and keeps its value")
+        other = package.Session(c.ports[0], container="other")
+        fails(errors.NotFound, 'no variable "v" of container "other"', lambda: other.read("v"))
+        other.variable("v", np.arange(3))
+        check(list(other.read("v")) == [0, 1, 2] and b.read("v") == 5, "containers are apart")
+
+
+def a_graph_runs_on_the_worker_it_is_opened_at(weft):
+    """Numbers are numpy's, whichever task the session was opened at."""
+    with up(weft) as c:
+        c.must("up")
+        x = np.random.default_rng(1).normal(size=(4, 2)).astype("float32")
+        for n, task in enumerate(addresses(c), start=1):
+            s = session(c, task)
+            s.extend(linear())
+            y, kept, counted, w = s.run(["y", "set", "counted", "w"], {"x": x})
+            check(np.abs(y - x @ W).max() < 1e-6 and (kept == y).all() and (w == W).all(), task)
+            check(counted == n and s.read("count") == n, f"{task}: {counted}")
+            check((s.read("last") == y).all(), task)
+        s.assign("w", -W)
+        check(np.abs(session_of(s, c).run("y", {"x": x}) + x @ W).max() < 1e-6, "w is read anew")
+        check(s.run(targets=["keep"], feeds={"x": 2 * x}) is None, "targets give nothing")
+        check(np.abs(s.read("last") + 2 * (x @ W)).max() < 1e-6, "and are run")
+        check(s.run("counted") == n + 1 and s.read("count") == n + 1, "only what is needed")
+
+
+def session_of(s, c):
+    """Another session with the same graph, through another task."""
+    new = session(c, "ps 1" if s.task != "ps 1" else "ps 0")
+    new.extend(linear())
+    return new
+
+
+def models_of_any_size_are_extended_from_files(weft):
+    """An exported network with its weights as variables; a second model takes what the first makes."""
+    with up(weft) as c:
+        c.must("up")
+        rng = np.random.default_rng(2)
+        v = {f"w{i}": rng.normal(size=(64, 64)).astype("float32") for i in range(40)}
+        nodes = [helper.make_node("MatMul", [f"h{i}" if i else "x", f"w{i}"], [f"h{i + 1}"])
+                 for i in range(40)]
+        path = c.path("deep.onnx")
+        onnx.save(make_model(nodes, [("x", [8, 64])], [("h40", [8, 64])], **v), path)
+        s = session(c, "worker 1")
+        s.extend(path)
+        s.extend(make_model([helper.make_node("Tanh", ["h40"], ["end"])], [("h40", [8, 64])],
+                            [("end", [8, 64])]))
+        x = rng.normal(size=(8, 64)).astype("float32") / 1e30
+        expected = x.astype("float64")
+        for w in v.values():
+            expected = expected @ w
+        got = s.run([f"h{i}" for i in range(1, 41)] + ["end"], {"x": x})
+        check(np.abs(got[39] / expected - 1).max() < 1e-3, "40 layers")
+        check(np.abs(got[40] - np.tanh(got[39])).max() < 1e-6, "and what follows")
+
+
+def sums_of_many_sessions_lose_nothing(weft):
+    """Eight threads with sessions of their own, and four that share one; a run's sum too."""
+    with up(weft) as c:
+        c.must("up")
+        tasks = itertools.cycle(addresses(c))
+        first = session(c)
+        first.variable("v", np.zeros(1000, "float64"))
+        first.extend(linear())
+        failed = []
+
+        def add(s, how):
+            try:
+                for _ in range(50):
+                    how(s)
+            except BaseException as e:  # noqa: BLE001 - a thread's error is the test's
+                failed.append(e)
+
+        def adds(s):
+            s.assign_add("v", np.ones(1000))
+
+        def counts(s):
+            s.run(targets="counted")
+
+        shared = session(c)
+        several = [session(c, next(tasks)) for _ in range(8)]
+        for s in several[4:]:
+            s.extend(linear())
+        jobs = ([(s, adds) for s in several[:4] + [shared] * 4] + [(s, counts) for s in several[4:]])
+        threads = [threading.Thread(target=add, args=job) for job in jobs]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        check(not failed, failed)
+        check((first.read("v") == 8 * 50).all(), first.read("v"))
+        check(first.read("count") == 4 * 50, first.read("count"))
+
+
+def a_task_that_dies_is_named_and_comes_back(weft):
+    with up(weft, more="dead_ms: 60000") as c:
+        c.must("up")
+        s = session(c, "worker 0", timeout=10)
+        s.extend(linear())
+        x = np.ones((4, 2), "float32")
+        s.run(targets=["keep", "counted"], feeds={"x": x})
+        c.kill("worker/0")  # the supervisor starts another, and the call waits for it
+        check(s.run("counted") == 2, "a run by the next process")
+        check((s.read("last") == x @ W).all(), "variables outlive a worker")
+        s = session(c, "ps 0", timeout=1.5)
+        s.extend(linear())
+        with stopped(c, "worker/0"):
+            # One of the two workers computes for this session; after a failure it is the other.
+            tried = [fails_at_worker(s) for _ in range(3)]
+            check(sum(tried) <= 1 and not tried[2], tried)
+            fails(errors.Timeout, "no answer from", lambda: session(c, "worker 0", timeout=0.5))
+        with stopped(c, "ps/1"):
+            names = [f"v{i}" for i in range(5)]
+            away = [n for n in names if not made(s, n)]
+            check(0 < len(away) < 5, away)
+        for n in away:
+            s.variable(n, 1.0)
+            check(s.read(n) == 1, n)
+
+
+@contextlib.contextmanager
+def stopped(c, task):
+    pid = c.pid(task)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def fails_at_worker(s):
+    """Whether a run meets the worker that is away."""
+    try:
+        s.run("counted")
+        return False
+    except errors.Timeout as e:
+        check("no answer from worker/0 at tcp://" in str(e), e)
+        return True
+
+
+def made(s, name):
+    try:
+        s.variable(name, 1.0)
+        return True
+    except errors.Timeout as e:
+        check("no answer from ps/1 at tcp://" in str(e) and "1500 ms" in str(e), e)
+        return False
+
+
+def variables_end_with_their_ps(weft):
+    with up(weft, ps=1) as c:
+        c.must("up")
+        s = session(c, "worker 0")
+        s.extend(linear())
+        s.assign("w", -W)
+        c.kill("ps/0")
+        fails(errors.NotFound, 'ps 0: there is no variable "w"', lambda: s.read("w"))
+        fails(errors.NotFound, 'worker 0: ps 0: there is no variable "count"',
+              lambda: s.run("count"))
+        again = session(c, "master")
+        again.extend(linear())
+        check((again.read("w") == W).all() and s.run("count") == 0, "they are made anew")
+
+
+def a_job_trains_as_it_does_alone(weft):
+    """Its losses are the same bits with and without sessions beside it, whose variables have the names
+    of its own."""
+    job = """job: small
+model: {input: {x: [4]}, layers: [{dense: {units: 3, name: fc}}]}
+loss: sparse_categorical_crossentropy
+data: {format: synthetic, records: 256}
+batch: 8
+epochs: 150
+optimizer: {adam: {learning_rate: 0.01}}
+"""
+    ends = []
+    for beside in (False, True):
+        with up(weft, ps=1, workers=1) as c:
+            c.write("job.yaml", job)
+            c.must("up")
+            if beside:
+                s = session(c, "worker 0")
+                s.extend(linear())
+                s.variable("fc/kernel", np.zeros((4, 3), "float32"))
+                c.must("submit", "job.yaml")
+                runs, x = 0, np.ones((4, 2), "float32")
+                while not (c.job("small") or {"state": ""})["state"] == "done":
+                    s.run(["y", "counted"], {"x": x})
+                    runs += 1
+                check(runs > 3 and s.read("count") == runs, runs)
+                check((s.read("fc/kernel") == 0).all(), "a variable of a session is not the job's")
+            else:
+                c.must("train", "job.yaml")
+            ends.append(c.job("small")["metrics"]["loss"])
+    check(ends[0] == ends[1], ends)
+
+
+def what_cannot_be_is_told(weft):
+    with up(weft) as c:
+        c.must("up")
+        s = session(c, "worker 0")
+        s.extend(linear())
+        x = np.ones((4, 2), "float32")
+        fails(errors.NotFound, 'did you mean "counted"?', lambda: s.run("conted"))
+        fails(errors.NotFound, 'no value "nothing"', lambda: s.run(targets="nothing"))
+        fails(errors.Invalid, "without fetches and targets", lambda: s.run())
+        fails(errors.Invalid, 'wants input "x"', lambda: s.run("y"))
+        fails(errors.Invalid, 'no input "z"', lambda: s.run("y", {"x": x, "z": x}))
+        fails(errors.Invalid, 'no input "w"', lambda: s.run("y", {"x": x, "w": W}))
+        fails(errors.ShapeError, 'input "x" is float32[4, 2]', lambda: s.run("y", {"x": x[:3]}))
+        fails(errors.ShapeError, 'input "x" is float32[4, 2]',
+              lambda: s.run("y", {"x": x.astype("float64")}))
+        fails(errors.ShapeError, 'variable "w" is float32 [2, 3], and what is given is float32 [3]',
+              lambda: s.assign("w", np.zeros(3, "float32")))
+        fails(errors.ShapeError, "what is given is int64 [2, 3]",
+              lambda: s.assign_add("w", W.astype("int64")))
+        fails(errors.ShapeError, "what is given is float64 []",
+              lambda: s.variable("w", np.zeros((), "float64")))
+        fails(errors.NotFound, 'did you mean "last"?', lambda: s.read("lasst"))
+        fails(errors.Invalid, "has 1 to 1000 bytes", lambda: s.read("x" * 1001))
+        fails(errors.Invalid, "has 1 to 1000 bytes", lambda: s.variable("", 0.0))
+        fails(errors.Error, "256 MiB", lambda: s.variable("large", np.zeros(2**26 + 1, "float32")))
+        fails(errors.SystemRefused, 'a value "y" already', lambda: s.extend(linear()))
+        fails(errors.Invalid, "the model", lambda: s.extend(b"not a model"))
+        fails(errors.NotFound, "none.onnx", lambda: s.extend(c.path("none.onnx")))
+        other = make_model([of_weft("Read", ["w"], "seen")], w=np.zeros((3, 3), "float32"))
+        fails(errors.ShapeError, "float32[2, 3] in the session, and float32[3, 3] in the model",
+              lambda: s.extend(other))
+        fails(errors.ShapeError, "is float32 [2, 3], and what is given is float32 [3, 3]",
+              lambda: session(c).extend(other))
+        check(np.abs(s.run("y", {"x": x}) - x @ W).max() < 1e-6, "the session goes on")
+        fails(errors.Invalid, "is no address", lambda: package.Session(""))
+        fails(errors.Timeout, "no answer from any task at tcp://127.0.0.1:1 in 300 ms",
+              lambda: package.Session("127.0.0.1:1", timeout=0.3))
+        fails(errors.Invalid, "may have 200", lambda: session(c, container="c" * 201))
+        s.close()
+        fails(errors.Invalid, "is closed", lambda: s.read("w"))
+
+
+def a_forked_child_opens_its_own(weft):
+    with up(weft) as c:
+        c.must("up")
+        s = session(c)
+        s.variable("v", 1.0)
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                fails(errors.Unsupported, "do not survive a fork", lambda: s.read("v"))
+                own = session(c, "ps 1")
+                code = 0 if own.assign_add("v", 1) == 2 else 2
+            finally:
+                os._exit(code)
+        check(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, "the child")
+        check(s.read("v") == 2, "the parent goes on")
+
+
+def a_session_rests_for_longer_than_links_do(weft):
+    """A ps forgets a client that has been silent for 30 s; the next call connects anew."""
+    with up(weft) as c:
+        c.must("up")
+        s = session(c, "ps 0")
+        s.extend(linear())
+        s.run(targets="counted")
+        time.sleep(35)
+        check(s.run("counted") == 2 and s.read("count") == 2, "it was counted once each")
+
+
+def a_cluster_without_ps_says_so(weft):
+    with up(weft, ps=0, workers=2) as c:
+        c.must("up")
+        for task in ("master", "worker 1"):
+            fails(errors.Unsupported, "has no ps", lambda task=task: session(c, task))
+
+
+def workers_cost_nothing_while_nobody_asks(weft):
+    with up(weft, workers=1, ps=1) as c:
+        c.must("up")
+        until(lambda: c.pid("worker/0"), "a worker")
+
+        def ticks():
+            with open(f"/proc/{c.pid('worker/0')}/stat", encoding="utf-8") as f:
+                return sum(map(int, f.read().rsplit(")", 1)[1].split()[11:13]))
+
+        time.sleep(1)
+        begun = ticks()
+        time.sleep(3)
+        check(ticks() - begun < 15, f"{ticks() - begun} ticks of 10 ms in 3 s")
+
+
+weftlib.main([two_sessions_through_any_two_tasks_see_each_other, two_sessions_in_python,
+              a_graph_runs_on_the_worker_it_is_opened_at, models_of_any_size_are_extended_from_files,
+              sums_of_many_sessions_lose_nothing, a_task_that_dies_is_named_and_comes_back,
+              variables_end_with_their_ps, a_job_trains_as_it_does_alone, what_cannot_be_is_told,
+              a_forked_child_opens_its_own, a_session_rests_for_longer_than_links_do,
+              a_cluster_without_ps_says_so, workers_cost_nothing_while_nobody_asks])
