@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/unit/nomem_session.c - variables of sessions are made and changed, and a session's graph grows
- * and is compiled for a run, while memory ends. */
+/* tests/unit/nomem_session.c - variables of sessions are made and changed, and a session's graph
+ * grows and is compiled for a run, while memory ends. */
+#include "common/graph/emit.h"
 #include "common/session/extend.h"
 #include "common/session/remote.h"
-#include "common/graph/emit.h"
 #include "ps/containers.h"
 #include "tests/unit/nomem.h"
 
@@ -48,10 +48,9 @@ static wf_status change(wf_containers *c, wf_status *first, wf_err *err)
 
     WF_TRY(until_done(c, WF_VARIABLE_CREATE, 1, 1, 1, first, err));
     WF_TRY(until_done(c, WF_VARIABLE_ASSIGN, 2, 3, 3, first, err));
-    WF_TRY(wf_containers_act(c,
-                             &(wf_variable_change){.action = WF_VARIABLE_READ, .container = "",
-                                                   .name = "v"},
-                             &borrowed, 0, &value, &was_there, err));
+    WF_TRY(wf_containers_act(
+        c, &(wf_variable_change){.action = WF_VARIABLE_READ, .container = "", .name = "v"},
+        &borrowed, 0, &value, &was_there, err));
     WF_TRY(wf_tensor_share(value, &borrowed, err)); /* so that a sum makes another buffer */
     rc = until_done(c, WF_VARIABLE_ADD, 3, 2, 5, first, err);
     wf_tensor_free(&borrowed);
@@ -101,9 +100,8 @@ static wf_status prepare(const wf_graph *g, wf_err *err)
     wf_status rc;
 
     WF_TRY(wf_remote_prepare(g, &run, &r, unfed, err));
-    rc = r->n_reads == 1 && r->n_writes == 1 && r->n_feeds == 1
-             ? WF_OK
-             : wrong(err, "the run is another");
+    rc = r->n_reads == 1 && r->n_writes == 1 && r->n_feeds == 1 ? WF_OK
+                                                                : wrong(err, "the run is another");
     wf_remote_free(&r);
     return rc;
 }

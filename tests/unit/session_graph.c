@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/session_graph.c - a session's graph grows, and what a run needs of it is found and
  * compiled: what is read, what is written, what comes back. */
-#include "common/base/size.h"
+#include "common/graph/op.h"
 #include "common/session/extend.h"
 #include "common/session/remote.h"
 #include "tests/unit/graph_test.h"
@@ -115,7 +115,32 @@ static void assignments_become_writes_in_the_order_of_the_graph(void **state)
     assert_non_null(r->results[2].output);
     assert_int_equal(r->n_reads, 2); /* w and last, and not count */
     wf_remote_free(&r);
+    assert_ok(prepare(g, NULL, LIST("counted"), NULL, &r), err);
+    assert_int_equal(r->n_writes, 1);
+    assert_int_equal(r->results[0].write, 0); /* the first of those that are needed */
+    wf_remote_free(&r);
     wf_tensor_free(&x);
+    wf_graph_free(&g);
+}
+
+/* Others compute with a variable that is read as with the variable. */
+static void what_is_read_is_the_variable(void **state)
+{
+    wf_graph *g = session(), *more = new_graph(), *both = NULL;
+    wf_emit e = wf_emit_begin(more, "more", &err);
+    wf_remote *r = NULL;
+
+    (void)state;
+    named(&e, wf_emit_unary(&e, "Neg", input(more, "seen", DIMS(4, 3))), "minus");
+    assert_ok(wf_extend(g, more, &both, &err), err);
+    assert_ok(prepare(both, NULL, LIST("minus"), NULL, &r), err);
+    assert_int_equal(r->n_reads, 1);
+    assert_string_equal(r->reads[0], "last");
+    for (size_t i = 0; i < r->compiled->graph->n_nodes; i++)
+        assert_string_not_equal(r->compiled->graph->nodes[i]->op->name, "Read");
+    wf_remote_free(&r);
+    wf_graph_free(&more);
+    wf_graph_free(&both);
     wf_graph_free(&g);
 }
 
@@ -315,6 +340,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_what_is_wanted_is_read_and_written),
         cmocka_unit_test(assignments_become_writes_in_the_order_of_the_graph),
+        cmocka_unit_test(what_is_read_is_the_variable),
         cmocka_unit_test(a_target_is_a_value_or_a_node),
         cmocka_unit_test(what_cannot_be_run_is_told),
         cmocka_unit_test(a_variable_is_no_input),

@@ -136,6 +136,9 @@ static void a_head_that_does_not_fit_is_refused(void **state)
     assert_int_equal(wf_tensors_take(m, 4, &head, &t, NULL), WF_OK);
     wf_tensor_free(&t);
     assert_int_equal(wf_tensors_take(m, 3, &head, &t, NULL), WF_PROTO);
+    dims[0] = 2;
+    assert_int_equal(wf_tensors_take(m, 3, &head, &t, NULL), WF_PROTO);
+    dims[0] = 4;
     assert_int_equal(wf_tensors_take(m, 5, &head, &t, NULL), WF_PROTO);
     assert_null(t);
     head.dtype = WF_I8;

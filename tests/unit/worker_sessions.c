@@ -491,6 +491,32 @@ static void a_run_that_is_asked_for_again_changes_once(void **state)
     expect(s, 12, 24);
 }
 
+static void a_run_ends_with_its_client(void **state)
+{
+    stage *s = *state;
+    wf_net_conf c = wf_memnet_conf(&s->ps->nets, (wf_task){WF_ROLE_CLIENT, 1}, 53);
+
+    change(s, WF_VARIABLE_CREATE, "v", 1);
+    assert_ok(give_plan(s), err);
+    s->ps_is_deaf = true;
+    begin_run_with(s, 1);
+    wait_for(s, 100);
+    assert_null(s->answer);
+    assert_true(wf_sessions_deadline(s->sessions) < INT64_MAX);
+    wf_requests_close(&s->requests);
+    wf_net_free(&s->client_net, 10); /* it says bye */
+    for (int i = 0; i < 3; i++)
+        run_worker(s);
+    assert_true(wf_sessions_deadline(s->sessions) == INT64_MAX);
+    s->ps_is_deaf = false;
+    s->client_net = wf_memnet_new(&c);
+    s->requests = (wf_requests){.net = s->client_net};
+    s->worker = wf_memnet_dial(&s->ps->nets, s->client_net, (wf_task){WF_ROLE_NONE, 0}, "w");
+    begin_run_with(s, 1);
+    wait_for(s, 20000);
+    expect(s, 2, 3);
+}
+
 /* Byte `at` of n has other bits; false past the end. */
 static bool flip(uint8_t *bytes, size_t n, size_t at)
 {
@@ -578,6 +604,7 @@ int main(void)
         TEST(a_ps_that_is_away_is_named),
         TEST(a_run_outlives_a_link_to_the_ps),
         TEST(a_run_that_is_asked_for_again_changes_once),
+        TEST(a_run_ends_with_its_client),
         TEST(damaged_plans_are_answered),
         TEST(damaged_runs_are_answered),
     };

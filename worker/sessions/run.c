@@ -216,8 +216,9 @@ static wf_status compute(wf_session_run *r, wf_err *err)
 static wf_status go_on(wf_sessions *s, wf_session_run *r, bool *done, wf_err *err)
 {
     *done = false;
-    if (r->waiting || r->writing)
+    if (r->waiting)
         return WF_OK;
+    wf_assert(!r->writing); /* S2 */
     if (!r->n_written && !r->outputs[0])
         WF_TRY(compute(r, err));
     if (r->n_written < r->plan->body->n_writes)
