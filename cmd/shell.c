@@ -139,9 +139,8 @@ static uint32_t count_connections(const wf_cluster_conf *c, wf_role role)
     enum { COMMANDS = 64 };
 
     if (role == WF_ROLE_WORKER)
-        return 2 * (2 * c->n_ps + 3 +
-                    (wf_workers_have_links(c) ? c->n_workers : 0)); /* each with a socket and a
-                                                                     * monitor; ps twice */
+        return 2 * (2 * c->n_ps + 3 + c->n_workers); /* each with a socket and a monitor; ps for
+                                                      * training and for sessions */
     return role == WF_ROLE_PS ? c->n_workers + 2 : 2 * (c->n_ps + c->n_workers) + COMMANDS;
 }
 

@@ -6,7 +6,6 @@
 #include "lib/run.h"
 #include "lib/session.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +36,7 @@ static wf_status make_key(const wf_remote_run *run, wf_bytes *key, wf_err *err)
 {
     char dims[256];
 
+    wf_bytes_printf(key, "w%u", run->worker);
     for (size_t i = 0; i < run->n_fetches; i++)
         add_word(key, 'f', run->fetches[i]);
     for (size_t i = 0; i < run->n_targets; i++)
@@ -94,49 +94,101 @@ static wf_status prepare(weft_session *s, const wf_remote_run *run, wf_lib_prepa
 
 /* ---- the plan, once ---- */
 
-/* What a plan's body points to. */
+/* What a plan's body points to; in the arena, but for graphs. */
 typedef struct lists {
-    Weft__SessionWrite *writes, **write_list;
-    Weft__SessionResult *results, **result_list;
-    wf_bytes graph;
+    wf_arena *arena;
+    wf_bytes graphs[WF_REMOTE_FRAGMENTS];
+    Weft__SessionFragment **fragments;
+    Weft__SessionWrite **writes;
+    Weft__SessionResult **results;
 } lists;
 
-static wf_status fill_plan(const weft_session *s, const wf_lib_prepared *p, Weft__SessionPlan *body,
-                           lists *l, wf_err *err)
+/* [n] structs of `size` bytes and pointers to them. */
+static wf_status make_list(lists *l, size_t n, size_t size, void *out, wf_err *err)
 {
-    const wf_remote *r = p->remote;
+    void **list = wf_arena_array(l->arena, n + 1, sizeof *list);
+    char *rows = wf_arena_array(l->arena, n + 1, size);
 
-    l->writes = calloc(r->n_writes + 1, sizeof *l->writes);
-    l->write_list = calloc(r->n_writes + 1, sizeof(*l->write_list));
-    l->results = calloc(r->n_results + 1, sizeof *l->results);
-    l->result_list = calloc(r->n_results + 1, sizeof(*l->result_list));
-    if (!l->writes || !l->write_list || !l->results || !l->result_list)
-        return wf_fail_nomem(err, r->n_writes * sizeof *l->writes);
-    WF_TRY(wf_onnx_encode(r->compiled->graph, &l->graph, err));
+    if (!list || !rows)
+        return wf_fail_nomem(err, n * size);
+    for (size_t i = 0; i < n; i++)
+        list[i] = rows + i * size;
+    *(void ***)out = list;
+    return WF_OK;
+}
+
+static wf_status fill_fragment(const wf_remote_fragment *from, wf_bytes *graph, lists *l,
+                               Weft__SessionFragment *to, wf_err *err)
+{
+    weft__session_fragment__init(to);
+    WF_TRY(wf_onnx_encode(from->compiled->graph, graph, err));
+    WF_TRY(make_list(l, from->n_outputs, sizeof(Weft__SessionOutput), &to->outputs, err));
+    to->worker = from->worker;
+    to->graph = (ProtobufCBinaryData){.len = graph->size, .data = graph->data};
+    to->inputs = (char **)from->inputs;
+    to->n_inputs = from->n_inputs;
+    to->n_outputs = from->n_outputs;
+    for (size_t i = 0; i < from->n_outputs; i++) {
+        weft__session_output__init(to->outputs[i]);
+        to->outputs[i]->output = (char *)from->outputs[i];
+        to->outputs[i]->value = (char *)from->values[i];
+    }
+    return WF_OK;
+}
+
+static wf_status fill_lists(const wf_remote *r, lists *l, wf_err *err)
+{
+    l->arena = wf_arena_new(0);
+    if (!l->arena)
+        return wf_fail_nomem(err, sizeof *r);
+    WF_TRY(make_list(l, r->n_fragments, sizeof(Weft__SessionFragment), &l->fragments, err));
+    WF_TRY(make_list(l, r->n_writes, sizeof(Weft__SessionWrite), &l->writes, err));
+    WF_TRY(make_list(l, r->n_results, sizeof(Weft__SessionResult), &l->results, err));
+    for (size_t i = 0; i < r->n_fragments; i++)
+        WF_TRY(fill_fragment(&r->fragments[i], &l->graphs[i], l, l->fragments[i], err));
     for (size_t i = 0; i < r->n_writes; i++) {
-        weft__session_write__init(l->write_list[i] = &l->writes[i]);
-        l->writes[i].action = r->writes[i].action;
-        l->writes[i].variable = (char *)r->writes[i].variable;
-        l->writes[i].output = (char *)r->writes[i].output;
+        weft__session_write__init(l->writes[i]);
+        l->writes[i]->action = r->writes[i].action;
+        l->writes[i]->variable = (char *)r->writes[i].variable;
+        l->writes[i]->value = (char *)r->writes[i].value;
     }
     for (size_t i = 0; i < r->n_results; i++) {
-        weft__session_result__init(l->result_list[i] = &l->results[i]);
-        if (r->results[i].output)
-            l->results[i].output = (char *)r->results[i].output;
+        weft__session_result__init(l->results[i]);
+        if (r->results[i].value)
+            l->results[i]->value = (char *)r->results[i].value;
         else
-            l->results[i].write = r->results[i].write + 1;
+            l->results[i]->write = r->results[i].write + 1;
     }
-    body->session = s->id;
-    body->handle = p->handle;
-    body->container = s->container;
-    body->graph = (ProtobufCBinaryData){.len = l->graph.size, .data = l->graph.data};
-    body->reads = (char **)r->reads;
-    body->n_reads = r->n_reads;
-    body->writes = l->write_list;
-    body->n_writes = r->n_writes;
-    body->results = l->result_list;
-    body->n_results = r->n_results;
     return WF_OK;
+}
+
+static wf_status put_plan(const weft_session *s, const wf_lib_prepared *p, wf_msg *m, wf_err *err)
+{
+    Weft__SessionPlan body = WEFT__SESSION_PLAN__INIT;
+    const wf_remote *r = p->remote;
+    lists *l = calloc(1, sizeof *l);
+    wf_status rc = l ? fill_lists(r, l, err) : wf_fail_nomem(err, sizeof *l);
+
+    body.session = s->id;
+    body.handle = p->handle;
+    body.container = s->container;
+    body.reads = (char **)r->reads;
+    body.n_reads = r->n_reads;
+    body.n_fragments = r->n_fragments;
+    body.n_writes = r->n_writes;
+    body.n_results = r->n_results;
+    if (rc == WF_OK) {
+        body.fragments = l->fragments;
+        body.writes = l->writes;
+        body.results = l->results;
+        rc = wf_control_put(m, &body.base, err);
+    }
+    for (int i = 0; l && i < WF_REMOTE_FRAGMENTS; i++)
+        wf_bytes_close(&l->graphs[i]);
+    if (l)
+        wf_arena_free(&l->arena);
+    free(l);
+    return rc;
 }
 
 static wf_status read_outcome(const wf_msg *m, wf_err *err)
@@ -154,15 +206,11 @@ static wf_status read_outcome(const wf_msg *m, wf_err *err)
 
 static wf_status send_plan(weft_session *s, wf_lib_prepared *p, wf_err *err)
 {
-    Weft__SessionPlan body = WEFT__SESSION_PLAN__INIT;
     wf_msg *m = NULL, *answer = NULL;
-    lists l = {0};
-    wf_status rc = fill_plan(s, p, &body, &l, err);
+    wf_status rc = wf_client_msg(s->client, WF_PLAN, &m, err);
 
     if (rc == WF_OK)
-        rc = wf_client_msg(s->client, WF_PLAN, &m, err);
-    if (rc == WF_OK)
-        rc = wf_control_put(m, &body.base, err);
+        rc = put_plan(s, p, m, err);
     if (rc == WF_OK)
         rc = wf_client_call(s->client, (wf_task){WF_ROLE_WORKER, s->worker}, &m, &answer, err);
     if (rc == WF_OK)
@@ -170,11 +218,6 @@ static wf_status send_plan(weft_session *s, wf_lib_prepared *p, wf_err *err)
     p->is_sent = rc == WF_OK;
     wf_client_free_msg(s->client, &m);
     wf_client_free_msg(s->client, &answer);
-    wf_bytes_close(&l.graph);
-    free(l.writes);
-    free(l.write_list);
-    free(l.results);
-    free(l.result_list);
     return rc;
 }
 
@@ -193,7 +236,7 @@ typedef struct fed {
 static bool takes(const wf_remote *r, const char *name)
 {
     for (size_t i = 0; i < r->n_feeds; i++)
-        if (strcmp(r->feeds[i], name) == 0)
+        if (strcmp(r->feeds[i]->name, name) == 0)
             return true;
     return false;
 }
@@ -210,7 +253,7 @@ static wf_status place_feeds(const wf_remote *r, const wf_remote_run *run, fed *
     for (size_t i = 0; i < run->n_feeds; i++)
         if (takes(r, run->feeds[i].name))
             needed[n++] = run->feeds[i];
-    rc = wf_fed_place(r->compiled->graph, "the session's graph", n, needed, &f->placed, err);
+    rc = wf_fed_place(r->graph, "the session's graph", n, needed, &f->placed, err);
     free(needed);
     return rc;
 }
@@ -221,13 +264,13 @@ static wf_status list_feeds(const wf_remote *r, fed *f, wf_err *err)
         return wf_fail(err, WF_FULL, "join some of them", "%zu feeds; a run takes %d", r->n_feeds,
                        WF_TENSORS_MOST);
     for (size_t i = 0; i < r->n_feeds; i++) {
-        const wf_tensor *t = wf_fed_find(&f->placed, r->feeds[i]);
+        const wf_tensor *t = wf_fed_find(&f->placed, r->feeds[i]->name);
         uint32_t at = f->n++;
 
         wf_assert(t); /* wf_remote_prepare has looked: the key has the names of feeds */
         weft__session_feed__init(f->list[at] = &f->feeds[at]);
         wf_tensor_head(t, &f->heads[at], f->dims[at]);
-        f->feeds[at].name = (char *)r->feeds[i];
+        f->feeds[at].name = (char *)r->feeds[i]->name;
         f->feeds[at].tensor = &f->heads[at];
         f->tensors[at] = t;
     }
@@ -377,6 +420,8 @@ static wf_status run_listed(weft_session *s, size_t n_feeds, const weft_feed fee
     if (rc == WF_OK)
         rc = wf_lib_session_enter(s, err);
     if (rc == WF_OK) {
+        what->worker = s->worker;
+        what->n_workers = wf_client_count(s->client, WF_ROLE_WORKER);
         rc = run(s, what, &results, unfed, err);
         wf_lib_session_leave(s);
     }

@@ -209,6 +209,12 @@ static wf_status add_node(wf_graph *g, const Weft__Onnx__Node *p, const wf_op *o
         if (!n->device)
             return wf_fail_nomem(err, strlen(p->doc_string));
     }
+    if (p->doc_string && strncmp(p->doc_string, WF_ONNX_TASK, strlen(WF_ONNX_TASK)) == 0) {
+        WF_TRY(wf_onnx_check_name(p->doc_string, "task", err));
+        n->device = wf_arena_strdup(g->arena, p->doc_string);
+        if (!n->device)
+            return wf_fail_nomem(err, strlen(p->doc_string));
+    }
     return check_attributes(n, err);
 }
 

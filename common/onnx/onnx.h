@@ -23,8 +23,8 @@
  *
  * Written: opset 18, ir_version 8, ai.weft version 1 and ai.onnx.ml version 2 when they are used,
  * value_info with inferred shapes, symbols as dim_param, constants and variables as initializers,
- * kinds of variables in metadata_props, a node's device in its doc_string. Files of 2 GiB and more
- * are WF_UNSUPPORTED to write.
+ * kinds of variables in metadata_props, a node's device or task in its doc_string. Files of 2 GiB
+ * and more are WF_UNSUPPORTED to write.
  */
 #ifndef WF_ONNX_ONNX_H
 #define WF_ONNX_ONNX_H

@@ -9,6 +9,9 @@
 
 /* In front of the name of a node's device, as its doc_string. */
 #define WF_ONNX_DEVICE "/job:worker/device:"
+/* What begins the doc_string of a node that a session runs on one worker: "/job:worker/task:1",
+ * which as a whole is the node's device. */
+#define WF_ONNX_TASK "/job:worker/task:"
 /* "weft.variable.<name>" in metadata_props. */
 #define WF_ONNX_VARIABLE_KEY "weft.variable."
 #define WF_ONNX_PRODUCER "weft"

@@ -47,7 +47,9 @@ static char *text(const char *s)
 /* As a node's doc_string; NULL for none. */
 static char *device_text(writer *w, const char *device)
 {
-    char *s = device ? wf_arena_printf(w->arena, "%s%s", WF_ONNX_DEVICE, device) : NULL;
+    bool is_task = device && strncmp(device, WF_ONNX_TASK, strlen(WF_ONNX_TASK)) == 0;
+    char *s =
+        device ? wf_arena_printf(w->arena, "%s%s", is_task ? "" : WF_ONNX_DEVICE, device) : NULL;
 
     w->failed = w->failed || (device && !s);
     return s;

@@ -141,6 +141,11 @@ static wf_status add_node(wf_graph *to, const wf_node *n, wf_value *const values
     WF_TRY(wf_graph_add_node_like(to, n->op, n->name, n->n_in, in, n->n_out, out, &added, err));
     for (uint32_t i = 0; i < n->n_attrs; i++)
         WF_TRY(wf_node_set_attr(to, added, &n->attrs[i], err));
+    if (n->device) { /* the worker that it is to run on */
+        added->device = wf_arena_strdup(to->arena, n->device);
+        if (!added->device)
+            return wf_fail_nomem(err, strlen(n->device));
+    }
     return WF_OK;
 }
 

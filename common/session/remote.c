@@ -3,26 +3,11 @@
 #include "common/session/remote.h"
 #include "common/base/nearest.h"
 #include "common/graph/op.h"
+#include "common/session/remote_unit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char MODEL[] = "the session's graph";
-
-typedef struct unit {
-    const wf_remote_run *run;
-    wf_remote *r;
-    wf_graph *g;
-    bool *needed;      /* [g->n_nodes] */
-    wf_value **wanted; /* [n_wanted]: outputs of the run, each once */
-    size_t n_wanted;
-    wf_value **results; /* [n_fetches]: what a fetch is; NULL: the variable after a write */
-    wf_value **written; /* [n_writes]: what is assigned */
-    wf_fed fed;
-    wf_tensor **blanks; /* [n_blanks]: shapes of variables */
-    size_t n_blanks;
-} unit;
 
 typedef enum kind { OTHER = 0, READ, ASSIGN, ADD } kind;
 
@@ -39,7 +24,7 @@ static kind kind_of(const wf_node *n)
 
 /* ---- what is wanted ---- */
 
-static wf_status is_missing(const unit *u, const char *name, wf_err *err)
+static wf_status is_missing(const wf_remote_unit *u, const char *name, wf_err *err)
 {
     const char **names = calloc(u->g->n_values + u->g->n_nodes + 1, sizeof *names), *near = NULL;
     char hint[WF_NEAREST_HINT];
@@ -53,11 +38,12 @@ static wf_status is_missing(const unit *u, const char *name, wf_err *err)
         snprintf(hint, sizeof hint, "did you mean \"%.200s\"?", near);
     free(names);
     return wf_fail(err, WF_NOTFOUND, near ? hint : "extend the session by a model that has it",
-                   "%s has no value \"%.200s\"", MODEL, name);
+                   "%s has no value \"%.200s\"", WF_REMOTE_MODEL, name);
 }
 
 /* The value of that name, or what a node of that name makes. */
-static wf_status find(const unit *u, const char *name, bool or_node, wf_value **out, wf_err *err)
+static wf_status find(const wf_remote_unit *u, const char *name, bool or_node, wf_value **out,
+                      wf_err *err)
 {
     const wf_node *n = or_node ? wf_graph_node(u->g, name) : NULL;
 
@@ -68,7 +54,7 @@ static wf_status find(const unit *u, const char *name, bool or_node, wf_value **
 }
 
 /* Nodes are in topological order: one sweep backwards. */
-static wf_status mark_needed(unit *u, wf_err *err)
+static wf_status mark_needed(wf_remote_unit *u, wf_err *err)
 {
     bool *values = calloc(u->g->n_values + 1, sizeof *values);
     wf_status rc = values ? WF_OK : wf_fail_nomem(err, u->g->n_values);
@@ -99,7 +85,7 @@ static wf_status mark_needed(unit *u, wf_err *err)
 
 /* ---- variables and what is assigned ---- */
 
-static wf_status check_uses(const unit *u, const wf_node *add, wf_err *err)
+static wf_status check_uses(const wf_remote_unit *u, const wf_node *add, wf_err *err)
 {
     for (size_t i = 0; i < u->g->n_nodes; i++)
         for (uint32_t k = 0; u->needed[i] && k < u->g->nodes[i]->n_in; k++)
@@ -112,7 +98,7 @@ static wf_status check_uses(const unit *u, const wf_node *add, wf_err *err)
 }
 
 /* Takes Read and Assign out of the way of others, and lists what is written. */
-static wf_status settle_node(unit *u, const wf_node *n, wf_err *err)
+static wf_status settle_node(wf_remote_unit *u, const wf_node *n, wf_err *err)
 {
     kind k = kind_of(n);
 
@@ -143,7 +129,7 @@ static wf_value *settled(wf_value *v)
 }
 
 /* The place in the list of writes of a node among those that are needed. */
-static uint32_t write_of(const unit *u, const wf_node *add)
+static uint32_t write_of(const wf_remote_unit *u, const wf_node *add)
 {
     uint32_t at = 0;
 
@@ -152,7 +138,7 @@ static uint32_t write_of(const unit *u, const wf_node *add)
     return at;
 }
 
-static void want(unit *u, wf_value *v)
+static void want(wf_remote_unit *u, wf_value *v)
 {
     for (size_t i = 0; i < u->n_wanted; i++)
         if (u->wanted[i] == v)
@@ -160,7 +146,7 @@ static void want(unit *u, wf_value *v)
     u->wanted[u->n_wanted++] = v;
 }
 
-static wf_status list_wanted(unit *u, wf_err *err)
+static wf_status list_wanted(wf_remote_unit *u, wf_err *err)
 {
     wf_value *v = NULL;
 
@@ -191,7 +177,7 @@ static wf_status list_wanted(unit *u, wf_err *err)
 }
 
 /* A variable is an input with a fixed shape; its name stays. */
-static wf_status free_variables(unit *u, wf_err *err)
+static wf_status free_variables(wf_remote_unit *u, wf_err *err)
 {
     for (size_t i = 0; i < u->g->n_values; i++) {
         wf_value *v = u->g->values[i];
@@ -209,148 +195,81 @@ static wf_status free_variables(unit *u, wf_err *err)
 }
 
 /* Feeds are held against the graph's own inputs, and variables get theirs. */
-static wf_status place_feeds(unit *u, size_t n_inputs, wf_err *err)
+static wf_status place_feeds(wf_remote_unit *u, size_t n_inputs, wf_err *err)
 {
     size_t own = u->g->n_inputs;
     wf_status rc;
 
     u->g->n_inputs = n_inputs; /* variables, behind the inputs, are not fed by name */
-    rc = wf_fed_place(u->g, MODEL, u->run->n_feeds, u->run->feeds, &u->fed, err);
+    rc = wf_fed_place(u->g, WF_REMOTE_MODEL, u->run->n_feeds, u->run->feeds, &u->fed, err);
     u->g->n_inputs = own;
     return rc;
 }
 
-/* ---- compiling ---- */
-
-static bool is_small_integer(const wf_tensor *t)
-{
-    return (wf_dtype_is_int(t->dtype) || t->dtype == WF_BOOL) && wf_elems(t) <= WF_MAX_CARRIED;
-}
-
-/* How much of the feeds' content is known to the compiler. */
-typedef enum depth { SHAPES, SMALL_INTEGERS, ALL } depth;
-
-static wf_status compile_to(unit *u, depth how, wf_err *err)
-{
-    size_t n_inputs = u->g->n_inputs, first = n_inputs - u->n_blanks;
-    wf_compile_feed *feeds = calloc(n_inputs + 1, sizeof *feeds);
-    const char **fetches = calloc(u->n_wanted + 1, sizeof *fetches);
-    wf_compile_spec spec = {.graph = u->g,
-                            .mode = WF_COMPILE_RUN,
-                            .fetches = fetches,
-                            .n_fetches = u->n_wanted,
-                            .feeds = feeds};
-    wf_status rc = feeds && fetches ? WF_OK : wf_fail_nomem(err, n_inputs * sizeof *feeds);
-
-    for (size_t i = 0; rc == WF_OK && i < u->n_wanted; i++)
-        fetches[i] = u->wanted[i]->name;
-    for (size_t i = 0; rc == WF_OK && i < n_inputs; i++) {
-        const wf_tensor *t = i < first ? u->fed.inputs[i].content : u->blanks[i - first];
-
-        if (t)
-            feeds[spec.n_feeds++] = (wf_compile_feed){
-                .name = u->g->inputs[i]->name,
-                .content = t,
-                .is_constant =
-                    i < first && (how == ALL || (how == SMALL_INTEGERS && is_small_integer(t)))};
-    }
-    wf_compiled_free(&u->r->compiled);
-    if (rc == WF_OK)
-        rc = wf_compile(&spec, &u->r->compiled, err);
-    free(feeds);
-    free(fetches);
-    return rc;
-}
-
-static bool is_open(const wf_graph *g)
-{
-    int64_t dims[WF_MAX_RANK];
-
-    for (size_t i = 0; i < g->n_values; i++)
-        if (!wf_value_dims(g->values[i], dims))
-            return true;
-    return false;
-}
-
-static bool is_variable(const unit *u, const char *name)
-{
-    for (size_t i = u->g->n_inputs - u->n_blanks; i < u->g->n_inputs; i++)
-        if (strcmp(u->g->inputs[i]->name, name) == 0)
-            return true;
-    return false;
-}
-
-static wf_status check_fed(const unit *u, char unfed[WF_UNFED_NAME], wf_err *err)
-{
-    const wf_graph *g = u->r->compiled->graph;
-
-    unfed[0] = 0;
-    for (size_t i = 0; i < g->n_inputs; i++) {
-        const char *name = g->inputs[i]->name;
-
-        if (is_variable(u, name) || wf_fed_find(&u->fed, name))
-            continue;
-        snprintf(unfed, WF_UNFED_NAME, "%s", name);
-        return wf_fail(err, WF_USAGE, "feed it too", "%s wants input \"%.200s\"", MODEL, name);
-    }
-    return WF_OK;
-}
-
-/* With as little of the feeds' content as suffices, so that it can be used for other feeds. */
-static wf_status compile(unit *u, char unfed[WF_UNFED_NAME], wf_err *err)
-{
-    for (depth how = SHAPES; how <= ALL; how++) {
-        WF_TRY(compile_to(u, how, err));
-        WF_TRY(check_fed(u, unfed, err));
-        u->r->is_for_once = how > SHAPES;
-        if (!is_open(u->r->compiled->graph))
-            return WF_OK;
-    }
-    return WF_OK; /* a plan says what it lacks */
-}
-
 /* ---- the result ---- */
 
-/* The output of the compiled graph for a value that was wanted. */
-static const char *output_of(const unit *u, const wf_value *v)
+/* Names that outlive the graph that is settled. */
+static wf_status name_values(wf_remote_unit *u, wf_err *err)
 {
-    const wf_compiled *c = u->r->compiled;
-
-    for (size_t i = 0; i < c->n_outputs; i++)
-        if (strcmp(c->outputs[i].label, v->name) == 0)
-            return c->outputs[i].name;
-    return NULL;
-}
-
-static wf_status list_ports(unit *u, wf_err *err)
-{
-    const wf_graph *g = u->r->compiled->graph;
-
-    u->r->reads = wf_arena_array(u->r->arena, g->n_inputs, sizeof *u->r->reads);
-    u->r->feeds = wf_arena_array(u->r->arena, g->n_inputs, sizeof *u->r->feeds);
-    if (!u->r->reads || !u->r->feeds)
-        return wf_fail_nomem(err, g->n_inputs * sizeof *u->r->reads);
-    for (size_t i = 0; i < g->n_inputs; i++) {
-        if (is_variable(u, g->inputs[i]->name))
-            u->r->reads[u->r->n_reads++] = g->inputs[i]->name;
-        else
-            u->r->feeds[u->r->n_feeds++] = g->inputs[i]->name;
-    }
     for (size_t i = 0; i < u->r->n_results; i++)
         if (u->results[i])
-            u->r->results[i].output = output_of(u, u->results[i]);
+            WF_TRY(wf_remote_name(u, u->results[i]->name, &u->r->results[i].value, err));
     for (size_t i = 0; i < u->r->n_writes; i++) {
         wf_remote_write *w = &u->r->writes[i];
 
-        w->output = output_of(u, u->written[i]);
-        w->variable = wf_arena_strdup(u->r->arena, w->variable);
-        if (!w->variable)
-            return wf_fail_nomem(err, 0);
+        WF_TRY(wf_remote_name(u, w->variable, &w->variable, err));
+        WF_TRY(wf_remote_name(u, u->written[i]->name, &w->value, err));
     }
     return WF_OK;
 }
 
-static wf_status make_room(unit *u, const wf_graph *session, wf_err *err)
+static bool is_wanted(const wf_remote_unit *u, const wf_value *v)
+{
+    for (size_t i = 0; i < u->n_wanted; i++)
+        if (u->wanted[i] == v)
+            return true;
+    return false;
+}
+
+static bool is_taken(const wf_remote *r, const char *name)
+{
+    for (size_t i = 0; i < r->n_fragments; i++)
+        for (size_t k = 0; k < r->fragments[i].n_inputs; k++)
+            if (strcmp(r->fragments[i].inputs[k], name) == 0)
+                return true;
+    return false;
+}
+
+/* The inputs that fragments take, or that are fetched or assigned as they are. */
+static wf_status list_inputs(wf_remote_unit *u, char unfed[WF_UNFED_NAME], wf_err *err)
+{
+    const wf_graph *g = u->g;
+    size_t first = wf_remote_first_variable(u);
+
+    u->r->reads = wf_arena_array(u->r->arena, g->n_inputs, sizeof *u->r->reads);
+    u->r->feeds = wf_arena_array(u->r->arena, g->n_inputs, sizeof(*u->r->feeds));
+    if (!u->r->reads || !u->r->feeds)
+        return wf_fail_nomem(err, g->n_inputs * sizeof *u->r->reads);
+    for (size_t i = 0; i < g->n_inputs; i++) {
+        const wf_value *v = g->inputs[i];
+
+        if (!is_wanted(u, v) && !is_taken(u->r, v->name))
+            continue;
+        if (i >= first) {
+            u->r->reads[u->r->n_reads++] = v->name;
+            continue;
+        }
+        if (!u->fed.inputs[i].content) {
+            snprintf(unfed, WF_UNFED_NAME, "%s", v->name);
+            return wf_fail(err, WF_USAGE, "feed it too", "%s wants input \"%.200s\"",
+                           WF_REMOTE_MODEL, v->name);
+        }
+        u->r->feeds[u->r->n_feeds++] = v;
+    }
+    return WF_OK;
+}
+
+static wf_status make_room(wf_remote_unit *u, const wf_graph *session, wf_err *err)
 {
     wf_arena *a = u->r->arena;
     size_t fetches = u->run->n_fetches, targets = u->run->n_targets;
@@ -369,7 +288,8 @@ static wf_status make_room(unit *u, const wf_graph *session, wf_err *err)
                : wf_fail_nomem(err, u->g->n_values * sizeof(*u->blanks));
 }
 
-static wf_status prepare(unit *u, const wf_graph *session, char unfed[WF_UNFED_NAME], wf_err *err)
+static wf_status prepare(wf_remote_unit *u, const wf_graph *session, char unfed[WF_UNFED_NAME],
+                         wf_err *err)
 {
     size_t n_inputs;
 
@@ -385,14 +305,21 @@ static wf_status prepare(unit *u, const wf_graph *session, char unfed[WF_UNFED_N
     n_inputs = u->g->n_inputs;
     WF_TRY(free_variables(u, err));
     WF_TRY(place_feeds(u, n_inputs, err));
-    WF_TRY(compile(u, unfed, err));
-    return list_ports(u, err);
+    WF_TRY(name_values(u, err));
+    WF_TRY(wf_remote_compile(u, unfed, err));
+    return list_inputs(u, unfed, err);
+}
+
+wf_status wf_remote_name(wf_remote_unit *u, const char *name, const char **out, wf_err *err)
+{
+    *out = wf_arena_strdup(u->r->arena, name);
+    return *out ? WF_OK : wf_fail_nomem(err, strlen(name));
 }
 
 wf_status wf_remote_prepare(const wf_graph *g, const wf_remote_run *run, wf_remote **out,
                             char unfed[WF_UNFED_NAME], wf_err *err)
 {
-    unit u = {.run = run, .r = calloc(1, sizeof *u.r)};
+    wf_remote_unit u = {.run = run, .r = calloc(1, sizeof *u.r)};
     wf_status rc;
 
     *out = NULL;
@@ -404,7 +331,7 @@ wf_status wf_remote_prepare(const wf_graph *g, const wf_remote_run *run, wf_remo
     wf_fed_close(&u.fed);
     for (size_t i = 0; i < u.n_blanks; i++)
         wf_tensor_free(&u.blanks[i]);
-    wf_graph_free(&u.g);
+    u.r->graph = u.g; /* reads and feeds are in it */
     if (rc != WF_OK)
         wf_remote_free(&u.r);
     *out = u.r;
@@ -415,7 +342,9 @@ void wf_remote_free(wf_remote **r)
 {
     if (!*r)
         return;
-    wf_compiled_free(&(*r)->compiled);
+    for (size_t i = 0; i < (*r)->n_fragments; i++)
+        wf_compiled_free(&(*r)->fragments[i].compiled);
+    wf_graph_free(&(*r)->graph);
     wf_arena_free(&(*r)->arena);
     free(*r);
     *r = NULL;

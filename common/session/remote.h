@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/session/remote.h - of a session's graph what one run needs, for a worker to compute.
+/* common/session/remote.h - of a session's graph what one run needs, for workers to compute.
  *
- * Variables become inputs, which the worker reads from their ps as the run begins; what is assigned
- * becomes outputs, which it brings to the ps as the run ends, in the order of the graph. What lies
- * between is compiled by the one door. So a run sees each variable as it was at one moment, and
+ * Variables become inputs, which the session's worker reads from their ps as the run begins; what
+ * is assigned becomes outputs, which it brings to the ps as the run ends, in the order of the
+ * graph. What lies between is cut into fragments, one or more for each worker that a node is placed
+ * on, and compiled by the one door. The session's worker sends the others what their fragments
+ * take, and receives what they give. So a run sees each variable as it was when the run began, and
  * never what it assigns itself.
+ *
+ * A value is known by its name in the session's graph, wherever it is.
  */
 #ifndef WF_SESSION_REMOTE_H
 #define WF_SESSION_REMOTE_H
@@ -18,28 +22,43 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { WF_REMOTE_FRAGMENTS = 64 };
+
 typedef struct wf_remote_write {
     wf_variable_action action; /* WF_VARIABLE_ASSIGN or WF_VARIABLE_ADD */
     const char *variable;
-    const char *output; /* of the compiled graph: what is assigned or added */
+    const char *value; /* what is assigned or added */
 } wf_remote_write;
 
 typedef struct wf_remote_result {
-    const char *label;  /* the name that was fetched */
-    const char *output; /* of the compiled graph; NULL: the variable after `write` */
+    const char *label; /* the name that was fetched */
+    const char *value; /* NULL: the variable after `write` */
     uint32_t write;
 } wf_remote_result;
 
-typedef struct wf_remote {
+/* What one worker computes without an answer of another in between. */
+typedef struct wf_remote_fragment {
+    uint32_t worker;
     wf_compiled *compiled;
-    const char **reads; /* [n_reads]: inputs of the compiled graph that are variables */
+    const char **inputs; /* [n_inputs]: of the compiled graph; each has the name of a value */
+    size_t n_inputs;
+    const char **outputs,
+        **values; /* [n_outputs]: of the compiled graph, and which values they are */
+    size_t n_outputs;
+} wf_remote_fragment;
+
+typedef struct wf_remote {
+    wf_remote_fragment *fragments; /* [n_fragments]: each takes outputs of those before it */
+    size_t n_fragments;
+    const char **reads; /* [n_reads]: variables that are needed */
     size_t n_reads;
     wf_remote_write *writes; /* [n_writes] */
     size_t n_writes;
     wf_remote_result *results; /* [n_results], in the order of the fetches */
     size_t n_results;
-    const char **feeds; /* [n_feeds]: inputs of the compiled graph that are fed */
+    const wf_value **feeds; /* [n_feeds]: inputs that are needed; in `graph` */
     size_t n_feeds;
+    wf_graph *graph;
     bool is_for_once; /* it depends on the content of feeds, and not on their shapes alone */
     wf_arena *arena;  /* of all of it */
 } wf_remote;
@@ -52,12 +71,14 @@ typedef struct wf_remote_run {
     const char *const *fetches; /* values */
     size_t n_targets;
     const char *const *targets; /* values or nodes that are to be run, and do not come back */
+    uint32_t worker, n_workers; /* the session's, of nodes that are placed nowhere; and all */
 } wf_remote_run;
 
 /* Compiles a run of a session's graph. The caller owns *out. `unfed` is the name of an input that
  * should have been fed, otherwise "". Errors: WF_USAGE when nothing is wanted, a feed is no input,
- * or an input is not fed; WF_NOTFOUND with the nearest name; WF_SHAPE; WF_UNSUPPORTED for what is
- * computed from an AssignAdd; those of wf_compile. */
+ * or an input is not fed; WF_NOTFOUND with the nearest name, or for a node that is placed on a
+ * worker that there is none of; WF_SHAPE; WF_UNSUPPORTED for what is computed from an AssignAdd, or
+ * a shape between two workers that follows from the content of feeds; those of wf_compile. */
 WF_MUST_USE wf_status wf_remote_prepare(const wf_graph *g, const wf_remote_run *run,
                                         wf_remote **out, char unfed[WF_UNFED_NAME], wf_err *err);
 /* Frees *r and sets it to NULL; NULL is fine. */

@@ -2,11 +2,14 @@
 """session.py WEFT TWO_SESSIONS LIBWEFT [TEST...] - sessions on a cluster of real processes: variables
 that all of them see, graphs that workers compute, tasks that die, and what cannot be."""
 import contextlib
+import io
 import itertools
 import os
+import re
 import signal
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 
@@ -23,6 +26,7 @@ del sys.argv[2:4]
 os.environ["WEFT_LIBRARY"] = os.path.abspath(LIBRARY)
 sys.path.insert(0, os.path.join(weftlib.HERE, "..", "..", "python"))
 import weft as package  # noqa: E402
+import weft.session  # noqa: E402, F401
 from weft import errors  # noqa: E402
 
 FIRST_WORKER = 5  # among the addresses of a weftlib.Cluster
@@ -159,6 +163,59 @@ def models_of_any_size_are_extended_from_files(weft):
         got = s.run([f"h{i}" for i in range(1, 41)] + ["end"], {"x": x})
         check(np.abs(got[39] / expected - 1).max() < 1e-3, "40 layers")
         check(np.abs(got[40] - np.tanh(got[39])).max() < 1e-6, "and what follows")
+
+
+def on_worker(node, worker):
+    node.doc_string = f"/job:worker/task:{worker}"
+    return node
+
+
+def a_graph_goes_from_worker_to_worker(weft):
+    """Six layers on three workers in turn, two branches beside each other, and a change at the end: the
+    numbers are numpy's, wherever the session is opened, and after a worker has started again."""
+    rng = np.random.default_rng(3)
+    v = {f"w{i}": rng.normal(size=(16, 16)).astype("float32") / 4 for i in range(6)}
+    nodes = []
+    for i in range(6):
+        nodes += [on_worker(helper.make_node("MatMul", [f"h{i}" if i else "x", f"w{i}"], [f"p{i}"]), i % 3),
+                  on_worker(helper.make_node("Tanh", [f"p{i}"], [f"h{i + 1}"]), i % 3)]
+    nodes += [on_worker(helper.make_node("Neg", ["x"], ["a"]), 1),
+              on_worker(helper.make_node("Abs", ["x"], ["b"]), 2),
+              helper.make_node("Add", ["a", "b"], ["sum"]),
+              of_weft("Assign", ["last", "h6"], "set"),
+              of_weft("AssignAdd", ["count", "one"], "counted")]
+    model = make_model(nodes, [("x", [8, 16])], [("h6", [8, 16])], last=np.zeros((8, 16), "float32"),
+                       count=np.int64(0), one=np.int64(1), **v)
+    x = rng.normal(size=(8, 16)).astype("float32")
+    layers = [x]
+    for w in v.values():
+        layers.append(np.tanh(layers[-1] @ w))
+    with up(weft, workers=3, more="dead_ms: 60000") as c:
+        c.must("up")
+        for n, task in enumerate(addresses(c), start=1):
+            s = session(c, task)
+            s.extend(model)
+            got = s.run([f"h{i}" for i in range(1, 7)] + ["sum", "set", "counted", "w3"], {"x": x})
+            check(all(np.abs(g - h).max() < 1e-5 for g, h in zip(got, layers[1:])), task)
+            check(np.abs(got[6] - (np.abs(x) - x)).max() < 1e-6, task)
+            check((got[7] == got[5]).all() and got[8] == n and (got[9] == v["w3"]).all(), task)
+        check((s.read("last") == got[5]).all() and s.read("count") == n, "changes")
+        s = session(c, "worker 0")
+        s.extend(model)
+        s.run("h6", {"x": x})
+        c.kill("worker/1")
+        check(np.abs(s.run("h6", {"x": x}) - layers[6]).max() < 1e-5, "by the next process")
+        with stopped(c, "worker/2"):
+            quick = session(c, "worker 0", timeout=1)
+            quick.extend(model)
+            fails(errors.Timeout, "worker 0: no answer from worker/2 at tcp://",
+                  lambda: quick.run("h6", {"x": x}))
+            check(np.abs(quick.run("h2", {"x": x}) - layers[2]).max() < 1e-5, "without that one")
+        far = make_model([on_worker(helper.make_node("Neg", ["z"], ["n"]), 3)], [("z", [2])],
+                         [("n", [2])])
+        s.extend(far)
+        fails(errors.NotFound, 'is placed on "/job:worker/task:3", and there are 3 workers',
+              lambda: s.run("n", {"z": x[0, :2]}))
 
 
 def sums_of_many_sessions_lose_nothing(weft):
@@ -344,6 +401,28 @@ def what_cannot_be_is_told(weft):
         fails(errors.Invalid, "is closed", lambda: s.read("w"))
 
 
+def the_examples_of_documents_run(weft):
+    """Those of the module and of the page for Python."""
+    os.environ["WEFT_EXECUTABLE"] = os.path.abspath(weft)
+    with up(weft) as c:
+        c.must("up")
+        text = package.session.__doc__.split("\n\n", 1)[1]
+        at = [a.removeprefix("tcp://") for a in (c.ports[0], c.ports[1])]
+        exec(textwrap.dedent(text).replace("127.0.0.1:7711", at[0]).replace("127.0.0.1:7712", at[1]),
+             {})
+        c.must("down")
+        with open(os.path.join(weftlib.HERE, "..", "..", "docs", "python.md"), encoding="utf-8") as f:
+            page = f.read()
+        blocks = [b for b in re.findall(r"^```python\n(.*?)^```", page, re.M | re.S) if "Session(" in b]
+        check(len(blocks) == 1, blocks)
+        os.chdir(c.folder)
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            exec(blocks[0], {})
+        check(said.getvalue() == "[1. 2. 3.]\n[1. 2. 4.]\n", said.getvalue())
+        os.chdir(weftlib.HERE)
+
+
 def a_forked_child_opens_its_own(weft):
     with up(weft) as c:
         c.must("up")
@@ -397,7 +476,7 @@ def workers_cost_nothing_while_nobody_asks(weft):
 
 weftlib.main([two_sessions_through_any_two_tasks_see_each_other, two_sessions_in_python,
               a_graph_runs_on_the_worker_it_is_opened_at, models_of_any_size_are_extended_from_files,
-              sums_of_many_sessions_lose_nothing, a_task_that_dies_is_named_and_comes_back,
+              a_graph_goes_from_worker_to_worker, sums_of_many_sessions_lose_nothing, a_task_that_dies_is_named_and_comes_back,
               variables_end_with_their_ps, a_job_trains_as_it_does_alone, what_cannot_be_is_told,
-              a_forked_child_opens_its_own, a_session_rests_for_longer_than_links_do,
+              the_examples_of_documents_run, a_forked_child_opens_its_own, a_session_rests_for_longer_than_links_do,
               a_cluster_without_ps_says_so, workers_cost_nothing_while_nobody_asks])

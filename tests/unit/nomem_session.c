@@ -94,7 +94,8 @@ static wf_status prepare(const wf_graph *g, wf_err *err)
     float one = 1;
     wf_tensor x = {.dtype = WF_F32, .data = &one};
     wf_feed feed = {.name = "x", .origin = "the feed", .content = &x};
-    wf_remote_run run = {.n_feeds = 1, .feeds = &feed, .n_fetches = 1, .fetches = fetches};
+    wf_remote_run run = {
+        .n_feeds = 1, .feeds = &feed, .n_fetches = 1, .fetches = fetches, .n_workers = 1};
     char unfed[WF_UNFED_NAME];
     wf_remote *r = NULL;
     wf_status rc;

@@ -2,6 +2,7 @@
 /* tests/unit/session_graph.c - a session's graph grows, and what a run needs of it is found and
  * compiled: what is read, what is written, what comes back. */
 #include "common/graph/op.h"
+#include "common/onnx/onnx.h"
 #include "common/session/extend.h"
 #include "common/session/remote.h"
 #include "tests/unit/graph_test.h"
@@ -84,7 +85,7 @@ static void only_what_is_wanted_is_read_and_written(void **state)
     assert_int_equal(r->n_writes, 0);
     assert_int_equal(r->n_feeds, 1);
     assert_false(r->is_for_once);
-    assert_type(r->compiled->graph->outputs[0], "float32[4, 3]");
+    assert_type(r->fragments[0].compiled->graph->outputs[0], "float32[4, 3]");
     wf_remote_free(&r);
     assert_ok(prepare(g, NULL, LIST("count"), NULL, &r), err);
     assert_int_equal(r->n_reads, 1);
@@ -108,11 +109,11 @@ static void assignments_become_writes_in_the_order_of_the_graph(void **state)
     assert_int_equal(r->writes[1].action, WF_VARIABLE_ADD);
     assert_string_equal(r->writes[1].variable, "count");
     assert_int_equal(r->n_results, 3);
-    assert_null(r->results[0].output); /* the variable as the ps has it, after write 1 */
+    assert_null(r->results[0].value); /* the variable as the ps has it, after write 1 */
     assert_int_equal(r->results[0].write, 1);
-    assert_string_equal(r->results[1].output, r->writes[0].output);
+    assert_string_equal(r->results[1].value, r->writes[0].value);
     assert_string_equal(r->results[2].label, "seen"); /* as it was before */
-    assert_non_null(r->results[2].output);
+    assert_string_equal(r->results[2].value, "last");
     assert_int_equal(r->n_reads, 2); /* w and last, and not count */
     wf_remote_free(&r);
     assert_ok(prepare(g, NULL, LIST("counted"), NULL, &r), err);
@@ -136,8 +137,8 @@ static void what_is_read_is_the_variable(void **state)
     assert_ok(prepare(both, NULL, LIST("minus"), NULL, &r), err);
     assert_int_equal(r->n_reads, 1);
     assert_string_equal(r->reads[0], "last");
-    for (size_t i = 0; i < r->compiled->graph->n_nodes; i++)
-        assert_string_not_equal(r->compiled->graph->nodes[i]->op->name, "Read");
+    for (size_t i = 0; i < r->fragments[0].compiled->graph->n_nodes; i++)
+        assert_string_not_equal(r->fragments[0].compiled->graph->nodes[i]->op->name, "Read");
     wf_remote_free(&r);
     wf_graph_free(&more);
     wf_graph_free(&both);
@@ -221,7 +222,7 @@ static void models_meet_by_names(void **state)
     assert_ok(prepare(both, x, LIST("z"), NULL, &r), err);
     assert_int_equal(r->n_reads, 2);
     assert_int_equal(r->n_feeds, 1);
-    assert_string_equal(r->feeds[0], "x");
+    assert_string_equal(r->feeds[0]->name, "x");
     wf_remote_free(&r);
     assert_ok(prepare(both, NULL, LIST("v"), NULL, &r), err);
     wf_remote_free(&r);
@@ -298,6 +299,103 @@ static void what_follows_an_assignment(void **state)
     wf_graph_free(&g);
 }
 
+/* x -> a (worker 1) -> b (here) -> c (worker 1); d = a + a (worker 2); all of x [2]. */
+static wf_graph *spread(void)
+{
+    wf_graph *g = new_graph(), *empty = NULL, *s = NULL;
+    wf_emit e = wf_emit_begin(g, "model", &err);
+    wf_value *x = input(g, "x", DIMS(2)), *a, *b, *c, *d;
+
+    a = named(&e, wf_emit_neg(&e, x), "a");
+    a->producer->device = "/job:worker/task:1";
+    b = named(&e, wf_emit_exp(&e, a), "b");
+    c = named(&e, wf_emit_neg(&e, b), "c");
+    c->producer->device = "/job:worker/task:1/device:cpu";
+    d = named(&e, wf_emit_add(&e, a, a), "d");
+    d->producer->device = "/job:worker/task:2";
+    assert_ok(wf_infer(g, &err), err);
+    assert_ok(wf_extend_begin(&empty, &err), err);
+    assert_ok(wf_extend(empty, g, &s, &err), err);
+    wf_graph_free(&empty);
+    wf_graph_free(&g);
+    return s;
+}
+
+static wf_status prepare_spread(const wf_graph *g, uint32_t n_workers, const char *const fetches[],
+                                size_t n_fetches, wf_remote **out)
+{
+    wf_tensor *x = zeros(DIMS(2));
+    wf_feed feed = {.name = "x", .origin = "the feed", .content = x};
+    char unfed[WF_UNFED_NAME];
+    wf_status rc = wf_remote_prepare(g,
+                                     &(wf_remote_run){.n_feeds = 1,
+                                                      .feeds = &feed,
+                                                      .n_fetches = n_fetches,
+                                                      .fetches = fetches,
+                                                      .worker = 0,
+                                                      .n_workers = n_workers},
+                                     out, unfed, &err);
+
+    wf_tensor_free(&x);
+    return rc;
+}
+
+static void is_fragment(const wf_remote *r, size_t at, uint32_t worker, const char *takes,
+                        const char *gives)
+{
+    const wf_remote_fragment *f = &r->fragments[at];
+
+    assert_int_equal(f->worker, worker);
+    assert_int_equal(f->n_inputs, 1);
+    assert_string_equal(f->inputs[0], takes);
+    assert_int_equal(f->n_outputs, 1);
+    assert_string_equal(f->values[0], gives);
+}
+
+static void edges_between_workers_are_cut(void **state)
+{
+    wf_graph *g = spread();
+    wf_remote *r = NULL;
+
+    (void)state;
+    assert_ok(prepare_spread(g, 3, LIST("c", "d"), 2, &r), err);
+    assert_int_equal(r->n_fragments, 4);
+    is_fragment(r, 0, 1, "x", "a");
+    is_fragment(r, 1, 0, "a", "b");
+    is_fragment(r, 2, 2, "a", "d");
+    is_fragment(r, 3, 1, "b", "c");
+    assert_type(r->fragments[3].compiled->graph->inputs[0], "float32[2]");
+    wf_remote_free(&r);
+    assert_ok(prepare_spread(g, 3, LIST("a"), 1, &r), err); /* and only what is needed */
+    assert_int_equal(r->n_fragments, 1);
+    is_fragment(r, 0, 1, "x", "a");
+    wf_remote_free(&r);
+    assert_ok(prepare_spread(g, 3, LIST("x"), 1, &r), err); /* which nobody computes */
+    assert_int_equal(r->n_fragments, 0);
+    assert_int_equal(r->n_feeds, 1);
+    wf_remote_free(&r);
+    assert_int_equal(prepare_spread(g, 2, LIST("d"), 1, &r), WF_NOTFOUND);
+    assert_says(err, "is placed on \"/job:worker/task:2\", and there are 2 workers");
+    wf_graph_free(&g);
+}
+
+/* A place goes with the file. */
+static void a_place_is_written_and_read(void **state)
+{
+    wf_graph *g = spread(), *back = NULL;
+    wf_bytes file = {0};
+
+    (void)state;
+    assert_ok(wf_graph_add_output(g, wf_graph_value(g, "c"), &err), err);
+    assert_ok(wf_onnx_encode(g, &file, &err), err);
+    assert_ok(wf_onnx_decode(file.data, file.size, NULL, &back, &err), err);
+    assert_string_equal(wf_graph_value(back, "a")->producer->device, "/job:worker/task:1");
+    assert_null(wf_graph_value(back, "b")->producer->device);
+    wf_bytes_close(&file);
+    wf_graph_free(&back);
+    wf_graph_free(&g);
+}
+
 /* A shape that is fed is known to the compiler, and the run is compiled for it alone. */
 static void a_shape_may_be_fed(void **state)
 {
@@ -327,7 +425,7 @@ static void a_shape_may_be_fed(void **state)
         err);
     assert_true(r->is_for_once);
     assert_int_equal(r->n_feeds, 0);
-    assert_type(r->compiled->graph->outputs[0], "float32[3, 2]");
+    assert_type(r->fragments[0].compiled->graph->outputs[0], "float32[3, 2]");
     wf_remote_free(&r);
     wf_tensor_free(&fed);
     wf_graph_free(&s);
@@ -348,6 +446,8 @@ int main(void)
         cmocka_unit_test(a_name_that_is_taken_is_refused),
         cmocka_unit_test(only_variables_are_assigned),
         cmocka_unit_test(what_follows_an_assignment),
+        cmocka_unit_test(edges_between_workers_are_cut),
+        cmocka_unit_test(a_place_is_written_and_read),
         cmocka_unit_test(a_shape_may_be_fed),
     };
 

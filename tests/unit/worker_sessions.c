@@ -13,10 +13,16 @@
 
 enum { WAIT_MS = 2000 };
 
+typedef struct host {
+    wf_net *net, *to_ps;
+    wf_sessions *sessions;
+} host;
+
 typedef struct stage {
     world *ps;
-    wf_net *net, *to_ps; /* of the worker */
+    wf_net *net, *to_ps; /* of worker 0 */
     wf_sessions *sessions;
+    host other; /* worker 1 */
     wf_tasks tasks;
     wf_net *client_net;
     wf_peer *worker;
@@ -27,7 +33,7 @@ typedef struct stage {
     bool client_is_deaf; /* as that one */
 } stage;
 
-static const char *const addresses[] = {"p"};
+static const char *const addresses[] = {"p"}, *const workers[] = {"w", "w1"};
 static wf_err err;
 
 static void carry(void *arg, const wf_packet *packet)
@@ -57,20 +63,60 @@ static wf_status admit_client(void *arg, const wf_hello *hello, wf_err *why)
     return wf_sessions_admit(((stage *)arg)->sessions, hello, why);
 }
 
-static void run_worker(stage *s)
+static wf_status admit_to_other(void *arg, const wf_hello *hello, wf_err *why)
+{
+    return wf_sessions_admit(((stage *)arg)->other.sessions, hello, why);
+}
+
+static void run_host(const host *h, int64_t now_ns)
 {
     wf_event ev;
-    int64_t now_ns = s->ps->now_ns;
 
-    wf_net_poll(s->net, now_ns);
-    while (wf_net_event(s->net, now_ns, &ev))
-        assert_ok(wf_sessions_on_client(s->sessions, &ev, now_ns, &err), err);
-    wf_net_poll(s->to_ps, now_ns);
-    while (wf_net_event(s->to_ps, now_ns, &ev))
-        assert_ok(wf_sessions_on_ps(s->sessions, &ev, now_ns, &err), err);
-    assert_ok(wf_sessions_advance(s->sessions, now_ns, &err), err);
-    wf_net_flush(s->net, now_ns);
-    wf_net_flush(s->to_ps, now_ns);
+    wf_net_poll(h->net, now_ns);
+    while (wf_net_event(h->net, now_ns, &ev))
+        assert_ok(wf_sessions_on_client(h->sessions, &ev, now_ns, &err), err);
+    wf_net_poll(h->to_ps, now_ns);
+    while (wf_net_event(h->to_ps, now_ns, &ev))
+        assert_ok(wf_sessions_on_ps(h->sessions, &ev, now_ns, &err), err);
+    assert_ok(wf_sessions_advance(h->sessions, now_ns, &err), err);
+    wf_net_flush(h->net, now_ns);
+    wf_net_flush(h->to_ps, now_ns);
+}
+
+static void run_worker(stage *s)
+{
+    run_host(&(host){s->net, s->to_ps, s->sessions}, s->ps->now_ns);
+    if (s->other.sessions)
+        run_host(&s->other, s->ps->now_ns);
+}
+
+/* The process of worker 1, with an incarnation that none had. */
+static void begin_other(stage *s, uint64_t incarnation)
+{
+    wf_net_conf c = wf_memnet_conf(&s->ps->nets, (wf_task){WF_ROLE_WORKER, 1}, incarnation);
+
+    c.admit = admit_to_other;
+    c.admit_arg = s;
+    s->other.net = wf_memnet_new(&c);
+    wf_memnet_listen(&s->ps->nets, s->other.net, "w1");
+    c = wf_memnet_conf(&s->ps->nets, (wf_task){WF_ROLE_CLIENT, 1}, incarnation + 1);
+    s->other.to_ps = wf_memnet_new(&c);
+    assert_ok(wf_sessions_new(&(wf_sessions_conf){.index = 1,
+                                                  .tasks = &s->tasks,
+                                                  .net = s->other.net,
+                                                  .to_ps = s->other.to_ps,
+                                                  .dial = dial_ps,
+                                                  .dial_arg = s,
+                                                  .threads = 1},
+                              &s->other.sessions, &err),
+              err);
+}
+
+static void end_other(stage *s)
+{
+    wf_sessions_free(&s->other.sessions);
+    wf_net_free(&s->other.to_ps, 0);
+    wf_net_free(&s->other.net, 0);
 }
 
 static void run_client(stage *s)
@@ -111,7 +157,7 @@ static int begin_stage(void **state)
 
     assert_int_equal(begin(&w), 0);
     s->ps = w;
-    s->tasks = (wf_tasks){.ps = addresses, .n_ps = 1, .workers = addresses, .n_workers = 1};
+    s->tasks = (wf_tasks){.ps = addresses, .n_ps = 1, .workers = workers, .n_workers = 2};
     c = wf_memnet_conf(&s->ps->nets, (wf_task){WF_ROLE_WORKER, 0}, 50);
     c.admit = admit_client;
     c.admit_arg = s;
@@ -147,6 +193,7 @@ static int end_stage(void **state)
     wf_net_free_msg(s->client_net, &s->answer);
     wf_requests_close(&s->requests);
     wf_sessions_free(&s->sessions);
+    end_other(s);
     wf_net_free(&s->client_net, 0);
     wf_net_free(&s->to_ps, 0);
     wf_net_free(&s->net, 0);
@@ -208,7 +255,9 @@ static void fill_plan(Weft__SessionPlan *body, wf_bytes *graph, const char *vari
 {
     static Weft__SessionWrite write, *writes[1] = {&write};
     static Weft__SessionResult results[2], *list[2] = {&results[0], &results[1]};
-    static char *reads[1];
+    static Weft__SessionFragment fragment, *fragments[1] = {&fragment};
+    static Weft__SessionOutput output, *outputs[1] = {&output};
+    static char *reads[1], *inputs[2] = {"v", "x"};
     wf_graph *g = new_graph();
     wf_emit e = wf_emit_begin(g, "sum", &err);
     wf_value *sum = wf_emit_add(&e, input(g, "v", 0, NULL), input(g, "x", 0, NULL));
@@ -221,15 +270,24 @@ static void fill_plan(Weft__SessionPlan *body, wf_bytes *graph, const char *vari
     weft__session_write__init(&write);
     write.action = WF_VARIABLE_ADD;
     write.variable = "v";
-    write.output = "sum";
+    write.value = "sum";
+    weft__session_output__init(&output);
+    output.output = output.value = "sum";
+    weft__session_fragment__init(&fragment);
+    fragment.graph = (ProtobufCBinaryData){.len = graph->size, .data = graph->data};
+    fragment.inputs = inputs;
+    fragment.n_inputs = 2;
+    fragment.outputs = outputs;
+    fragment.n_outputs = 1;
     weft__session_result__init(&results[0]);
     weft__session_result__init(&results[1]);
-    results[0].output = "sum";
+    results[0].value = "sum";
     results[1].write = 1;
     reads[0] = (char *)variable_read;
     body->session = 9;
     body->handle = 1;
-    body->graph = (ProtobufCBinaryData){.len = graph->size, .data = graph->data};
+    body->fragments = fragments;
+    body->n_fragments = 1;
     body->reads = reads;
     body->n_reads = 1;
     body->writes = writes;
@@ -404,22 +462,29 @@ static void a_plan_that_contradicts_itself_is_refused(void **state)
     Weft__SessionPlan body;
     wf_bytes graph = {0};
 
-    fill_plan(&body, &graph, "u");
+    fill_plan(&body, &graph, "v");
+    body.fragments[0]->outputs[0]->value = "x";
     assert_int_equal(send_plan(s, &body), WF_PROTO);
-    assert_says(err, "\"u\", which is no input");
-    body.reads[0] = "v";
-    body.writes[0]->output = "nothing";
+    assert_says(err, "\"x\" from two places");
+    body.fragments[0]->outputs[0]->value = "sum";
+    body.fragments[0]->outputs[0]->output = "nothing";
     assert_int_equal(send_plan(s, &body), WF_PROTO);
-    body.writes[0]->output = "sum";
+    body.fragments[0]->outputs[0]->output = "sum";
+    body.fragments[0]->inputs[0] = "nothing";
+    assert_int_equal(send_plan(s, &body), WF_PROTO);
+    body.fragments[0]->inputs[0] = "v";
+    body.fragments[0]->worker = 2;
+    assert_int_equal(send_plan(s, &body), WF_PROTO);
+    body.fragments[0]->worker = 0;
     body.writes[0]->action = WF_VARIABLE_REMOVE;
     assert_int_equal(send_plan(s, &body), WF_PROTO);
     body.writes[0]->action = WF_VARIABLE_ADD;
     body.results[1]->write = 2;
     assert_int_equal(send_plan(s, &body), WF_PROTO);
     body.results[1]->write = 1;
-    body.graph.len /= 2;
+    body.fragments[0]->graph.len /= 2;
     assert_int_equal(send_plan(s, &body), WF_INVALID);
-    body.graph.len = graph.size;
+    body.fragments[0]->graph.len = graph.size;
     assert_ok(send_plan(s, &body), err);
     wf_bytes_close(&graph);
 }
@@ -436,7 +501,7 @@ static void a_ps_that_is_away_is_named(void **state)
     begin_run_with(s, 1);
     wait_for(s, WAIT_MS);
     assert_int_equal(read_run(s, none, NULL), WF_TIMEOUT);
-    assert_string_equal(err.what, "worker 0: no answer from ps 0 at p in 1000 ms");
+    assert_string_equal(err.what, "worker 0: no answer from ps/0 at p in 1000 ms");
     s->ps_is_deaf = false;
     begin_run_with(s, 1);
     wait_for(s, 20000);
@@ -489,6 +554,85 @@ static void a_run_that_is_asked_for_again_changes_once(void **state)
     begin_run_with(s, 0);
     wait_for(s, WAIT_MS);
     expect(s, 12, 24);
+}
+
+/* The same plan with its one fragment on worker 1. */
+static wf_status give_plan_for_other(stage *s)
+{
+    Weft__SessionPlan body;
+    wf_bytes graph = {0};
+    wf_status rc;
+
+    fill_plan(&body, &graph, "v");
+    body.fragments[0]->worker = 1;
+    rc = send_plan(s, &body);
+    wf_bytes_close(&graph);
+    return rc;
+}
+
+/* What it takes goes there and comes back; and the plan goes again to one that has started again.
+ */
+static void a_fragment_is_computed_by_another_worker(void **state)
+{
+    stage *s = *state;
+
+    begin_other(s, 60);
+    change(s, WF_VARIABLE_CREATE, "v", 1);
+    assert_ok(give_plan_for_other(s), err);
+    begin_run_with(s, 10);
+    wait_for(s, WAIT_MS);
+    expect(s, 11, 12);
+    begin_run_with(s, 0);
+    wait_for(s, WAIT_MS);
+    expect(s, 12, 24);
+    end_other(s);
+    begin_other(s, 70);
+    begin_run_with(s, 1);
+    wait_for(s, 20000);
+    expect(s, 25, 49);
+}
+
+static void another_worker_that_is_away_is_named(void **state)
+{
+    stage *s = *state;
+    float none[2];
+
+    change(s, WF_VARIABLE_CREATE, "v", 1);
+    assert_ok(give_plan_for_other(s), err);
+    begin_run_with(s, 10);
+    wait_for(s, WAIT_MS);
+    assert_int_equal(read_run(s, none, NULL), WF_TIMEOUT);
+    assert_string_equal(err.what, "worker 0: no answer from worker/1 at w1 in 1000 ms");
+    begin_other(s, 60);
+    begin_run_with(s, 10);
+    wait_for(s, 20000);
+    expect(s, 11, 12);
+}
+
+/* Its errors are the client's, behind the names of both. */
+static void errors_of_another_worker_come_through(void **state)
+{
+    stage *s = *state;
+    float two[2] = {1, 2}, none[2];
+    wf_tensor t = {.dtype = WF_F32, .rank = 1, .dims = {2}, .data = two};
+    Weft__SessionPlan body;
+    wf_bytes graph = {0};
+
+    begin_other(s, 60);
+    change(s, WF_VARIABLE_CREATE, "v", 1);
+    assert_ok(give_plan_for_other(s), err);
+    begin_run(s, &t);
+    wait_for(s, WAIT_MS);
+    assert_int_equal(read_run(s, none, NULL), WF_SHAPE);
+    assert_says(err, "worker 0: worker 1: \"x\" is float32 [2]");
+    fill_plan(&body, &graph, "v");
+    body.fragments[0]->worker = 1;
+    body.fragments[0]->graph.len /= 2;
+    assert_ok(send_plan(s, &body), err); /* worker 0 does not look into it */
+    begin_run_with(s, 1);
+    wait_for(s, WAIT_MS);
+    assert_int_equal(read_run(s, none, NULL), WF_INVALID);
+    wf_bytes_close(&graph);
 }
 
 static void a_run_ends_with_its_client(void **state)
@@ -604,6 +748,9 @@ int main(void)
         TEST(a_ps_that_is_away_is_named),
         TEST(a_run_outlives_a_link_to_the_ps),
         TEST(a_run_that_is_asked_for_again_changes_once),
+        TEST(a_fragment_is_computed_by_another_worker),
+        TEST(another_worker_that_is_away_is_named),
+        TEST(errors_of_another_worker_come_through),
         TEST(a_run_ends_with_its_client),
         TEST(damaged_plans_are_answered),
         TEST(damaged_runs_are_answered),

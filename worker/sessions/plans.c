@@ -8,6 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void close_fragment(wf_session_fragment *f)
+{
+    wf_plan_free(&f->plan);
+    wf_graph_free(&f->graph);
+    free(f->inputs);
+    free(f->outputs);
+    free(f->input_ports);
+    free(f->output_ports);
+}
+
 static void free_plan(wf_session_plan **at)
 {
     wf_session_plan *p = *at;
@@ -15,9 +25,11 @@ static void free_plan(wf_session_plan **at)
     *at = NULL;
     if (!p)
         return;
-    wf_plan_free(&p->plan);
-    wf_graph_free(&p->graph);
+    for (size_t i = 0; p->fragments && i < p->body->n_fragments; i++)
+        close_fragment(&p->fragments[i]);
     wf_control_free(&p->body);
+    free(p->values);
+    free(p->fragments);
     free(p->reads);
     free(p->writes);
     free(p->results);
@@ -78,56 +90,156 @@ static wf_session_plan **place_for(wf_session_plans *h, const Weft__SessionPlan 
 
 /* ---- making ---- */
 
-static wf_status find_ports(wf_session_plan *p, wf_err *err)
+uint32_t wf_session_plan_value(const wf_session_plan *p, const char *name)
 {
-    const Weft__SessionPlan *b = p->body;
-    int64_t at = 0;
+    for (uint32_t i = 0; i < p->n_values; i++)
+        if (strcmp(p->values[i], name) == 0)
+            return i;
+    return UINT32_MAX;
+}
 
-    for (size_t i = 0; i < b->n_reads; i++) {
-        at = wf_plan_find_input(p->plan, b->reads[i]);
-        if (at < 0)
-            return wf_fail(err, WF_PROTO, NULL, "a plan reads \"%.200s\", which is no input of it",
-                           b->reads[i]);
-        p->reads[i] = (uint32_t)at;
-    }
-    for (size_t i = 0; i < b->n_writes; i++) {
-        at = wf_plan_find_output(p->plan, b->writes[i]->output);
-        if (at < 0 ||
-            (b->writes[i]->action != WF_VARIABLE_ASSIGN && b->writes[i]->action != WF_VARIABLE_ADD))
-            return wf_fail(err, WF_PROTO, NULL,
-                           "a plan writes \"%.200s\" by action %u of \"%.200s\"",
-                           b->writes[i]->variable, b->writes[i]->action, b->writes[i]->output);
-        p->writes[i] = (uint32_t)at;
-    }
-    for (size_t i = 0; i < b->n_results; i++) {
-        const Weft__SessionResult *r = b->results[i];
+/* The value of that name, a new one if there is none. */
+static wf_status add_value(wf_session_plan *p, const char *name, uint32_t *out, wf_err *err)
+{
+    *out = wf_session_plan_value(p, name);
+    if (*out != UINT32_MAX)
+        return WF_OK;
+    if (p->n_values == WF_SESSION_VALUES)
+        return wf_fail(err, WF_FULL, "run it in parts", "a plan of more than %d values",
+                       WF_SESSION_VALUES);
+    *out = p->n_values;
+    p->values[p->n_values++] = name;
+    return WF_OK;
+}
 
-        at = r->write ? 0 : wf_plan_find_output(p->plan, r->output);
-        if (at < 0 || r->write > b->n_writes)
-            return wf_fail(err, WF_PROTO, NULL, "a plan gives \"%.200s\", which it does not make",
-                           r->output);
-        p->results[i] = (uint32_t)at;
+/* What a fragment makes is made nowhere else, and behind the fragments that take it there is none.
+ */
+static wf_status add_outputs(wf_session_plan *p, wf_session_fragment *f, wf_err *err)
+{
+    for (size_t i = 0; i < f->body->n_outputs; i++) {
+        const char *name = f->body->outputs[i]->value;
+
+        if (wf_session_plan_value(p, name) != UINT32_MAX)
+            return wf_fail(err, WF_PROTO, NULL, "a plan has \"%.200s\" from two places", name);
+        WF_TRY(add_value(p, name, &f->outputs[i], err));
     }
     return WF_OK;
 }
 
-static wf_status make(wf_session_plan *p, wf_pool *pool, wf_err *err)
+static wf_status list_values(wf_session_plan *p, wf_err *err)
 {
     const Weft__SessionPlan *b = p->body;
-    wf_plan_options options = {.pool = pool, .limit_bytes = wf_plan_fair_limit(b->graph.len)};
 
+    for (size_t i = 0; i < b->n_reads; i++)
+        WF_TRY(add_value(p, b->reads[i], &p->reads[i], err));
+    for (size_t i = 0; i < b->n_fragments; i++) {
+        wf_session_fragment *f = &p->fragments[i];
+
+        for (size_t k = 0; k < f->body->n_inputs; k++)
+            WF_TRY(add_value(p, f->body->inputs[k], &f->inputs[k], err));
+        WF_TRY(add_outputs(p, f, err));
+    }
+    for (size_t i = 0; i < b->n_writes; i++) {
+        if (b->writes[i]->action != WF_VARIABLE_ASSIGN && b->writes[i]->action != WF_VARIABLE_ADD)
+            return wf_fail(err, WF_PROTO, NULL, "a plan writes \"%.200s\" by action %u",
+                           b->writes[i]->variable, b->writes[i]->action);
+        WF_TRY(add_value(p, b->writes[i]->value, &p->writes[i], err));
+    }
+    for (size_t i = 0; i < b->n_results; i++) {
+        if (b->results[i]->write > b->n_writes)
+            return wf_fail(err, WF_PROTO, NULL, "a plan gives write %u of %zu",
+                           b->results[i]->write, b->n_writes);
+        if (!b->results[i]->write)
+            WF_TRY(add_value(p, b->results[i]->value, &p->results[i], err));
+    }
+    return WF_OK;
+}
+
+static wf_status find_ports(wf_session_fragment *f, wf_err *err)
+{
+    int64_t at;
+
+    for (size_t i = 0; i < f->body->n_inputs; i++) {
+        at = wf_plan_find_input(f->plan, f->body->inputs[i]);
+        if (at < 0)
+            return wf_fail(err, WF_PROTO, NULL, "a plan takes \"%.200s\", which is no input of it",
+                           f->body->inputs[i]);
+        f->input_ports[i] = (uint32_t)at;
+    }
+    for (size_t i = 0; i < f->body->n_outputs; i++) {
+        at = wf_plan_find_output(f->plan, f->body->outputs[i]->output);
+        if (at < 0)
+            return wf_fail(err, WF_PROTO, NULL, "a plan gives \"%.200s\", which it does not make",
+                           f->body->outputs[i]->output);
+        f->output_ports[i] = (uint32_t)at;
+    }
+    return WF_OK;
+}
+
+/* One that this worker computes. */
+static wf_status plan_fragment(wf_session_fragment *f, wf_pool *pool, wf_err *err)
+{
+    const ProtobufCBinaryData *graph = &f->body->graph;
+    wf_plan_options options = {.pool = pool, .limit_bytes = wf_plan_fair_limit(graph->len)};
+
+    WF_TRY(wf_onnx_decode(graph->data, graph->len, NULL, &f->graph, err));
+    WF_TRY(wf_plan_new(f->graph, &options, &f->plan, err));
+    return find_ports(f, err);
+}
+
+static wf_status make_fragment(wf_session_fragment *f, const Weft__SessionFragment *body,
+                               wf_err *err)
+{
+    f->body = body;
+    f->inputs = calloc(body->n_inputs + 1, sizeof *f->inputs);
+    f->outputs = calloc(body->n_outputs + 1, sizeof *f->outputs);
+    f->input_ports = calloc(body->n_inputs + 1, sizeof *f->input_ports);
+    f->output_ports = calloc(body->n_outputs + 1, sizeof *f->output_ports);
+    return f->inputs && f->outputs && f->input_ports && f->output_ports
+               ? WF_OK
+               : wf_fail_nomem(err, body->n_inputs * sizeof *f->inputs);
+}
+
+static wf_status make_room(wf_session_plan *p, wf_err *err)
+{
+    const Weft__SessionPlan *b = p->body;
+
+    if (b->n_fragments > WF_SESSION_FRAGMENTS)
+        return wf_fail(err, WF_FULL, "run it in parts", "a plan of %zu fragments; it may have %d",
+                       b->n_fragments, WF_SESSION_FRAGMENTS);
+    p->values = calloc(WF_SESSION_VALUES, sizeof *p->values);
+    p->fragments = calloc(b->n_fragments + 1, sizeof *p->fragments);
     p->reads = calloc(b->n_reads + 1, sizeof *p->reads);
     p->writes = calloc(b->n_writes + 1, sizeof *p->writes);
     p->results = calloc(b->n_results + 1, sizeof *p->results);
-    if (!p->reads || !p->writes || !p->results)
-        return wf_fail_nomem(err, b->n_reads * sizeof *p->reads);
-    WF_TRY(wf_onnx_decode(b->graph.data, b->graph.len, NULL, &p->graph, err));
-    WF_TRY(wf_plan_new(p->graph, &options, &p->plan, err));
-    return find_ports(p, err);
+    return p->values && p->fragments && p->reads && p->writes && p->results
+               ? WF_OK
+               : wf_fail_nomem(err, b->n_reads * sizeof *p->reads);
 }
 
-wf_status wf_session_plans_put(wf_session_plans *h, Weft__SessionPlan **body, wf_pool *pool,
-                               wf_err *err)
+static wf_status make(wf_session_plan *p, wf_session_plans *h, const wf_session_place *place,
+                      wf_err *err)
+{
+    WF_TRY(make_room(p, err));
+    for (size_t i = 0; i < p->body->n_fragments; i++)
+        WF_TRY(make_fragment(&p->fragments[i], p->body->fragments[i], err));
+    WF_TRY(list_values(p, err));
+    for (size_t i = 0; i < p->body->n_fragments; i++) {
+        wf_session_fragment *f = &p->fragments[i];
+
+        if (f->body->worker >= place->n_workers)
+            return wf_fail(err, WF_PROTO, NULL, "a plan for worker %u of %u", f->body->worker,
+                           place->n_workers);
+        if (f->body->worker == place->worker)
+            WF_TRY(plan_fragment(f, place->pool, err));
+        else
+            f->handle = ++h->handles;
+    }
+    return WF_OK;
+}
+
+wf_status wf_session_plans_put(wf_session_plans *h, Weft__SessionPlan **body,
+                               const wf_session_place *place, wf_err *err)
 {
     wf_session_plan **at = place_for(h, *body), *p;
     wf_status rc;
@@ -140,7 +252,7 @@ wf_status wf_session_plans_put(wf_session_plans *h, Weft__SessionPlan **body, wf
         return wf_fail_nomem(err, sizeof *p);
     p->body = *body;
     *body = NULL;
-    rc = make(p, pool, err);
+    rc = make(p, h, place, err);
     if (rc != WF_OK) {
         free_plan(&p);
         return rc;

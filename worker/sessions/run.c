@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker/sessions/run.c - one run: variables are read, the plan is run, changes are sent. */
+/* worker/sessions/run.c - one run: variables are read, fragments computed, changes sent. */
 #include "common/base/clock.h"
 #include "common/wire/control.h"
 #include "common/wire/tensors.h"
@@ -13,17 +13,14 @@
 
 static void free_run(wf_session_run *r)
 {
-    uint32_t n_in = wf_plan_n_inputs(r->plan->plan), n_out = wf_plan_n_outputs(r->plan->plan);
-
-    for (uint32_t i = 0; r->inputs && i < n_in; i++)
-        wf_tensor_free(&r->inputs[i]);
-    for (uint32_t i = 0; r->outputs && i < n_out; i++)
-        wf_tensor_free(&r->outputs[i]);
+    for (uint32_t i = 0; r->values && i < r->plan->n_values; i++)
+        wf_tensor_free(&r->values[i]);
     for (size_t i = 0; r->after && i < r->plan->body->n_writes; i++)
         wf_tensor_free(&r->after[i]);
-    free(r->inputs);
+    free(r->values);
     free(r->asked);
-    free(r->outputs);
+    free(r->states);
+    free(r->sent);
     free(r->after);
     wf_control_free(&r->ask);
     wf_session_plan_leave(&r->plan);
@@ -77,7 +74,7 @@ static wf_status ask_ps(wf_sessions *s, wf_session_run *r, Weft__VariableAsk *bo
         wf_tensor_head(content, &head, dims);
         body->tensor = &head;
     }
-    WF_TRY(wf_sessions_ps(s, home, &ps, err));
+    WF_TRY(wf_sessions_peer(s, (wf_task){WF_ROLE_PS, home}, &ps, err));
     WF_TRY(wf_net_msg(s->conf.to_ps, WF_VARIABLE, &m, err));
     rc = wf_tensors_put(m, &body->base, content ? 1 : 0, &content, s->conf.checksums, err);
     if (rc == WF_OK)
@@ -121,7 +118,7 @@ static wf_status write_next(wf_sessions *s, wf_session_run *r, wf_err *err)
     ask.name = w->variable;
     ask.sequence = r->ask->sequence + r->n_written;
     ask.wants_value = is_fetched(r, r->n_written);
-    return ask_ps(s, r, &ask, r->outputs[r->plan->writes[r->n_written]], &r->writing, err);
+    return ask_ps(s, r, &ask, r->values[r->plan->writes[r->n_written]], &r->writing, err);
 }
 
 /* ---- the answer ---- */
@@ -142,7 +139,7 @@ static wf_status send_results(wf_sessions *s, wf_session_run *r, wf_err *err)
     for (size_t i = 0; i < n; i++) {
         uint32_t write = r->plan->body->results[i]->write;
 
-        tensors[i] = write ? r->after[write - 1] : r->outputs[r->plan->results[i]];
+        tensors[i] = write ? r->after[write - 1] : r->values[r->plan->results[i]];
         wf_tensor_head(tensors[i], &heads[i], dims[i]);
         list[i] = &heads[i];
     }
@@ -159,68 +156,38 @@ static wf_status send_results(wf_sessions *s, wf_session_run *r, wf_err *err)
     return rc;
 }
 
-/* ---- computing ---- */
-
-static wf_status bind(wf_session_run *r, wf_err *err)
-{
-    wf_plan *p = r->plan->plan;
-
-    for (uint32_t i = 0; i < wf_plan_n_inputs(p); i++) {
-        const wf_port *port = wf_plan_input(p, i);
-        const wf_tensor *t = r->inputs[i];
-        char has[128], wants[128];
-
-        if (port->variable) /* of the graph, with its own content */
-            continue;
-        if (!t)
-            return wf_fail(err, WF_USAGE, "feed it too", "input \"%.200s\" is not fed", port->name);
-        if (t->dtype != port->dtype || t->rank != port->rank ||
-            memcmp(t->dims, port->dims, t->rank * sizeof t->dims[0]) != 0)
-            return wf_fail(err, WF_SHAPE, "extend a session by the model with its shape as it is",
-                           "\"%.200s\" is %s %s, and the graph takes %s %s", port->name,
-                           wf_dtype_name(t->dtype), wf_dims_str(t->rank, t->dims, has, sizeof has),
-                           wf_dtype_name(port->dtype),
-                           wf_dims_str(port->rank, port->dims, wants, sizeof wants));
-        wf_plan_bind_input(p, i, t->data);
-    }
-    return WF_OK;
-}
-
-/* The plan may be another run's next. */
-static wf_status keep_outputs(wf_session_run *r, wf_err *err)
-{
-    const wf_plan *p = r->plan->plan;
-
-    for (uint32_t i = 0; i < wf_plan_n_outputs(p); i++) {
-        const wf_port *port = wf_plan_output(p, i);
-
-        WF_TRY(wf_tensor_new(port->dtype, port->rank, port->dims, &r->outputs[i], err));
-        if (port->bytes)
-            memcpy(r->outputs[i]->data, wf_plan_output_data(p, i), port->bytes);
-    }
-    return WF_OK;
-}
-
-static wf_status compute(wf_session_run *r, wf_err *err)
-{
-    wf_step_key key = {.seed = r->ask->seed};
-
-    WF_TRY(bind(r, err));
-    WF_TRY(wf_plan_run(r->plan->plan, &key, NULL, NULL, err));
-    return keep_outputs(r, err);
-}
-
 /* ---- its way ---- */
+
+/* What is written or given has to be there: a plan may name what nobody feeds. */
+static wf_status check_values(const wf_session_run *r, wf_err *err)
+{
+    const Weft__SessionPlan *b = r->plan->body;
+
+    for (size_t i = 0; i < b->n_writes; i++)
+        if (!r->values[r->plan->writes[i]])
+            return wf_fail(err, WF_USAGE, "feed it too", "\"%.200s\" is not fed",
+                           b->writes[i]->value);
+    for (size_t i = 0; i < b->n_results; i++)
+        if (!b->results[i]->write && !r->values[r->plan->results[i]])
+            return wf_fail(err, WF_USAGE, "feed it too", "\"%.200s\" is not fed",
+                           b->results[i]->value);
+    return WF_OK;
+}
 
 /* As far as it can go without an answer; *done when it has answered. Errors are the client's. */
 static wf_status go_on(wf_sessions *s, wf_session_run *r, bool *done, wf_err *err)
 {
+    bool computed = false;
+
     *done = false;
-    if (r->waiting)
+    if (r->waiting) /* S1 */
         return WF_OK;
     wf_assert(!r->writing); /* S2 */
-    if (!r->n_written && !r->outputs[0])
-        WF_TRY(compute(r, err));
+    WF_TRY(wf_run_fragments(s, r, &computed, err));
+    if (!computed)
+        return WF_OK;
+    if (!r->n_written)
+        WF_TRY(check_values(r, err));
     if (r->n_written < r->plan->body->n_writes)
         return write_next(s, r, err);
     *done = true;
@@ -243,28 +210,30 @@ static wf_status take_feeds(wf_session_run *r, const wf_msg *m, wf_err *err)
 {
     for (size_t i = 0; i < r->ask->n_feeds; i++) {
         const Weft__SessionFeed *f = r->ask->feeds[i];
-        int64_t at = wf_plan_find_input(r->plan->plan, f->name);
+        uint32_t at = wf_session_plan_value(r->plan, f->name);
 
-        if (at < 0)
+        if (at == UINT32_MAX)
             continue; /* nothing needs it */
-        if (r->inputs[at] || !f->tensor)
+        if (r->values[at] || !f->tensor)
             return wf_fail(err, WF_PROTO, NULL, "input \"%.200s\" is fed twice, or nothing",
                            f->name);
-        WF_TRY(wf_tensors_take(m, (uint32_t)i, f->tensor, &r->inputs[at], err));
+        WF_TRY(wf_tensors_take(m, (uint32_t)i, f->tensor, &r->values[at], err));
     }
     return WF_OK;
 }
 
 static wf_status make_room(wf_session_run *r, wf_err *err)
 {
-    uint32_t n_in = wf_plan_n_inputs(r->plan->plan), n_out = wf_plan_n_outputs(r->plan->plan);
+    size_t n = r->plan->n_values, fragments = r->plan->body->n_fragments;
 
-    r->inputs = calloc(n_in + 1, sizeof(*r->inputs));
-    r->asked = calloc(n_in + 1, sizeof *r->asked);
-    r->outputs = calloc(n_out + 1, sizeof(*r->outputs));
+    r->values = calloc(n + 1, sizeof(*r->values));
+    r->asked = calloc(n + 1, sizeof *r->asked);
+    r->states = calloc(fragments + 1, sizeof *r->states);
+    r->sent = calloc(fragments + 1, sizeof *r->sent);
     r->after = calloc(r->plan->body->n_writes + 1, sizeof(*r->after));
-    return r->inputs && r->asked && r->outputs && r->after ? WF_OK
-                                                           : wf_fail_nomem(err, n_in * sizeof(*r));
+    return r->values && r->asked && r->states && r->sent && r->after
+               ? WF_OK
+               : wf_fail_nomem(err, n * sizeof(*r->values));
 }
 
 wf_status wf_run_begin(wf_sessions *s, wf_peer *client, const wf_msg *m, Weft__RunAsk **ask,
@@ -302,11 +271,11 @@ wf_status wf_run_begin(wf_sessions *s, wf_peer *client, const wf_msg *m, Weft__R
     return settle(s, r, rc, done, &why, err);
 }
 
-/* The port that an answer is for; UINT32_MAX when it is a write's. */
-static uint32_t port_of(const wf_session_run *r, uint32_t number)
+/* The place of a request's number among n; UINT32_MAX when it is none of them. */
+static uint32_t place_of(const uint32_t numbers[], size_t n, uint32_t number)
 {
-    for (uint32_t i = 0; i < wf_plan_n_inputs(r->plan->plan); i++)
-        if (r->asked[i] == number)
+    for (uint32_t i = 0; i < n; i++)
+        if (numbers[i] == number)
             return i;
     return UINT32_MAX;
 }
@@ -320,19 +289,19 @@ static wf_status take_value(const wf_msg *m, const Weft__VariableAnswer *body, w
     return wf_tensors_take(m, 0, body->tensor, out, err);
 }
 
-/* Errors are the client's. */
+/* Of a ps. Errors are the client's. */
 static wf_status take_answer(wf_session_run *r, const wf_msg *m, const Weft__VariableAnswer *body,
                              wf_err *err)
 {
-    uint32_t port = port_of(r, m->head.request);
+    uint32_t value = place_of(r->asked, r->plan->n_values, m->head.request);
 
     if (body->status != WF_OK)
         return wf_fail(err, (wf_status)body->status, body->hint, "%s", body->what);
-    if (port != UINT32_MAX) {
-        r->asked[port] = 0;
+    if (value != UINT32_MAX) {
+        r->asked[value] = 0;
         r->waiting--;
-        wf_tensor_free(&r->inputs[port]);
-        return take_value(m, body, &r->inputs[port], err);
+        wf_tensor_free(&r->values[value]);
+        return take_value(m, body, &r->values[value], err);
     }
     r->writing = 0;
     if (is_fetched(r, r->n_written))
@@ -341,16 +310,30 @@ static wf_status take_answer(wf_session_run *r, const wf_msg *m, const Weft__Var
     return WF_OK;
 }
 
-wf_status wf_run_on_answer(wf_sessions *s, wf_session_run *r, const wf_msg *m, wf_err *err)
+static wf_status on_ps(wf_session_run *r, const wf_msg *m, wf_err *err)
 {
     Weft__VariableAnswer *body = NULL;
-    bool done = false;
-    wf_err why = {0};
-    wf_status rc = wf_tensors_body(m, &weft__variable_answer__descriptor, &body, &why);
+    wf_status rc = wf_tensors_body(m, &weft__variable_answer__descriptor, &body, err);
 
     if (rc == WF_OK)
-        rc = take_answer(r, m, body, &why);
+        rc = take_answer(r, m, body, err);
     wf_control_free(&body);
+    return rc;
+}
+
+wf_status wf_run_on_answer(wf_sessions *s, wf_session_run *r, const wf_msg *m, wf_err *err)
+{
+    uint32_t at = place_of(r->sent, r->plan->body->n_fragments, m->head.request);
+    bool done = false;
+    wf_err why = {0};
+    wf_status rc;
+
+    if (m->head.kind == WF_VARIABLE_OK)
+        rc = on_ps(r, m, &why);
+    else
+        rc = at == UINT32_MAX ? wf_fail(&why, WF_PROTO, "upgrade it", "a worker answers with %s",
+                                        wf_kind_name(m->head.kind))
+                              : wf_run_on_fragment(s, r, at, m, &why);
     if (rc == WF_OK)
         rc = go_on(s, r, &done, &why);
     return settle(s, r, rc, done, &why, err);

@@ -2,6 +2,7 @@
 /* worker/sessions/sessions.c - clients, ps, and what they say. */
 #include "worker/sessions/sessions.h"
 #include "common/base/clock.h"
+#include "common/base/rng.h"
 #include "common/base/size.h"
 #include "common/wire/control.h"
 #include "common/wire/tensors.h"
@@ -20,8 +21,10 @@ wf_status wf_sessions_new(const wf_sessions_conf *conf, wf_sessions **out, wf_er
         return wf_fail_nomem(err, sizeof *s);
     s->conf = *conf;
     s->requests.net = conf->to_ps;
+    s->id = wf_random_id();
     s->ps = calloc(conf->tasks->n_ps + 1, sizeof(*s->ps));
-    if (s->ps)
+    s->workers = calloc(conf->tasks->n_workers + 1, sizeof(*s->workers));
+    if (s->ps && s->workers)
         return WF_OK;
     wf_sessions_free(out);
     return wf_fail_nomem(err, conf->tasks->n_ps * sizeof(*s->ps));
@@ -37,6 +40,7 @@ void wf_sessions_free(wf_sessions **s)
     wf_session_plans_close(&(*s)->plans);
     wf_pool_free(&(*s)->pool);
     free((*s)->ps);
+    free((*s)->workers);
     free(*s);
     *s = NULL;
 }
@@ -56,18 +60,24 @@ wf_status wf_sessions_admit(void *sessions, const wf_hello *hello, wf_err *err)
                    s->conf.index);
 }
 
-wf_status wf_sessions_ps(wf_sessions *s, uint32_t index, wf_peer **out, wf_err *err)
+static wf_peer **place_of(const wf_sessions *s, wf_task task)
 {
-    wf_task task = {WF_ROLE_PS, index};
+    return task.role == WF_ROLE_PS ? &s->ps[task.index] : &s->workers[task.index];
+}
+
+wf_status wf_sessions_peer(wf_sessions *s, wf_task task, wf_peer **out, wf_err *err)
+{
+    wf_peer **at = place_of(s, task);
     wf_transport *t = NULL;
 
-    if (!s->ps[index]) {
-        const char *address = s->conf.tasks->ps[index];
+    if (!*at) {
+        const char *address = task.role == WF_ROLE_PS ? s->conf.tasks->ps[task.index]
+                                                      : s->conf.tasks->workers[task.index];
 
         WF_TRY(s->conf.dial(s->conf.dial_arg, task, address, &t, err));
-        WF_TRY(wf_net_dial(s->conf.to_ps, task, address, &t, &s->ps[index], err));
+        WF_TRY(wf_net_dial(s->conf.to_ps, task, address, &t, at, err));
     }
-    *out = s->ps[index];
+    *out = *at;
     return WF_OK;
 }
 
@@ -113,7 +123,11 @@ static wf_status take_plan(wf_sessions *s, const wf_msg *m, wf_err *err)
     if (rc == WF_OK && !s->pool)
         rc = wf_pool_new(WF_MAX(s->conf.threads, 1u), &s->pool, err);
     if (rc == WF_OK)
-        rc = wf_session_plans_put(&s->plans, &body, s->pool, err);
+        rc = wf_session_plans_put(&s->plans, &body,
+                                  &(wf_session_place){.worker = s->conf.index,
+                                                      .n_workers = s->conf.tasks->n_workers,
+                                                      .pool = s->pool},
+                                  err);
     wf_control_free(&body);
     return wf_err_wrap(err, rc, "worker %u", s->conf.index);
 }
@@ -200,6 +214,7 @@ wf_status wf_sessions_on_client(wf_sessions *s, wf_event *ev, int64_t now_ns, wf
 {
     wf_status rc = WF_OK;
 
+    s->now_ns = now_ns;
     if (ev->kind == WF_EV_DOWN)
         drop_runs_of(s, ev->peer);
     if (ev->kind != WF_EV_MESSAGE && ev->kind != WF_EV_BEAT)
@@ -210,25 +225,25 @@ wf_status wf_sessions_on_client(wf_sessions *s, wf_event *ev, int64_t now_ns, wf
     return rc;
 }
 
-/* ---- ps ---- */
+/* ---- ps, and other workers ---- */
 
-static wf_session_run *find_waiting(const wf_sessions *s, const wf_peer *ps)
+static wf_session_run *find_waiting(const wf_sessions *s, const wf_peer *peer)
 {
     for (const wf_request *q = s->requests.first; q; q = q->next)
-        if (q->peer == ps)
+        if (q->peer == peer)
             return q->user;
     return NULL;
 }
 
 /* It is dialled anew by the next run. */
-static wf_status on_refused(wf_sessions *s, const wf_peer *ps, const wf_err *why, wf_err *err)
+static wf_status on_refused(wf_sessions *s, const wf_peer *peer, const wf_err *why, wf_err *err)
 {
-    uint32_t index = ps->task.index;
+    wf_peer **at = place_of(s, peer->task);
     wf_session_run *r;
 
-    while ((r = find_waiting(s, ps)))
+    while ((r = find_waiting(s, peer)))
         WF_TRY(wf_run_fail(s, r, why, err));
-    wf_net_hang_up(s->conf.to_ps, &s->ps[index]);
+    wf_net_hang_up(s->conf.to_ps, at);
     return WF_OK;
 }
 
@@ -237,15 +252,14 @@ wf_status wf_sessions_on_ps(wf_sessions *s, wf_event *ev, int64_t now_ns, wf_err
     wf_status rc = WF_OK;
     void *user = NULL;
 
-    (void)now_ns;
+    s->now_ns = now_ns;
     switch (ev->kind) {
     case WF_EV_UP:
         return wf_requests_on_up(&s->requests, ev->peer, err);
     case WF_EV_REFUSED:
         return on_refused(s, ev->peer, &ev->err, err);
     case WF_EV_MESSAGE:
-        if (ev->msg->head.kind == WF_VARIABLE_OK &&
-            wf_requests_answered(&s->requests, ev->peer, ev->msg->head.request, &user))
+        if (wf_requests_answered(&s->requests, ev->peer, ev->msg->head.request, &user))
             rc = wf_run_on_answer(s, user, ev->msg, err);
         wf_net_free_msg(s->conf.to_ps, &ev->msg);
         return rc;
@@ -260,12 +274,13 @@ static wf_status end_late(wf_sessions *s, wf_session_run *r, wf_err *err)
 {
     const wf_peer *p = wf_run_awaits(s, r);
     wf_err why = {0};
+    char text[32];
 
     wf_fail(&why, WF_TIMEOUT,
             r->n_written || r->writing ? "some of its changes may be made; see: weft status"
                                        : "is it up? see it with: weft status",
-            "worker %u: no answer from ps %u at %s in %lld ms", s->conf.index,
-            p ? p->task.index : 0, p ? p->address : "?",
+            "worker %u: no answer from %s at %s in %lld ms", s->conf.index,
+            p ? wf_task_str(p->task, text, sizeof text) : "itself", p ? p->address : "?",
             (long long)((r->end_ns - r->begun_ns) / WF_NS_PER_MS));
     return wf_run_fail(s, r, &why, err);
 }

@@ -10,17 +10,24 @@
 
 enum { WF_SESSION_RUNS = 256 }; /* at one time */
 
+typedef enum wf_fragment_state {
+    WF_FRAGMENT_WAITS = 0,
+    WF_FRAGMENT_IS_AWAY,
+    WF_FRAGMENT_DONE
+} wf_fragment_state;
+
 typedef struct wf_session_run {
     wf_peer *client;
     uint32_t request; /* of the client */
     wf_session_plan *plan;
     Weft__RunAsk *ask;
     int64_t begun_ns, end_ns;
-    wf_tensor **inputs;  /* [of the plan]: what is fed and read */
-    uint32_t *asked;     /* [of the plan]: numbers of the requests that read; 0: none is awaited */
-    uint32_t waiting;    /* reads that have not come */
-    wf_tensor **outputs; /* [of the plan]: as they were computed; NULL before */
-    wf_tensor **after;   /* [writes]: variables that the answer brings */
+    wf_tensor **values;        /* [of the plan]: what is fed, read and computed; NULL: not yet */
+    uint32_t *asked;           /* [of the plan]: requests that read values; 0: none is awaited */
+    uint32_t waiting;          /* reads that have not come */
+    wf_fragment_state *states; /* [of the plan's fragments] */
+    uint32_t *sent;            /* the same: requests to other workers; 0: none is awaited */
+    wf_tensor **after;         /* [writes]: variables that the answer brings */
     uint32_t n_written;
     uint32_t writing; /* number of the request; 0: none is awaited */
     struct wf_session_run *next;
@@ -28,12 +35,14 @@ typedef struct wf_session_run {
 
 struct wf_sessions {
     wf_sessions_conf conf;
-    wf_pool *pool; /* NULL: no plan has come yet */
-    wf_peer **ps;  /* [conf.tasks->n_ps]; NULL: not dialled */
+    wf_pool *pool;           /* NULL: no plan has come yet */
+    wf_peer **ps, **workers; /* [conf.tasks->n_ps], [n_workers]; NULL: not dialled */
+    uint64_t id;             /* of the session with other workers */
     wf_requests requests;
     wf_session_plans plans;
     wf_session_run *runs;
     uint32_t n_runs;
+    int64_t now_ns; /* of the event in hand */
 };
 
 /* run.c: begins a run of a plan that is held; takes *ask. Errors of the run are answered. Errors:
@@ -41,7 +50,7 @@ struct wf_sessions {
 WF_MUST_USE wf_status wf_run_begin(wf_sessions *s, wf_peer *client, const wf_msg *m,
                                    Weft__RunAsk **ask, wf_session_plan **plan, int64_t now_ns,
                                    wf_err *err);
-/* A ps has answered a request of the run. */
+/* A ps or a worker has answered a request of the run. */
 WF_MUST_USE wf_status wf_run_on_answer(wf_sessions *s, wf_session_run *r, const wf_msg *m,
                                        wf_err *err);
 /* The run ends with this error, which the client is told. */
@@ -49,11 +58,18 @@ WF_MUST_USE wf_status wf_run_fail(wf_sessions *s, wf_session_run *r, const wf_er
                                   wf_err *err);
 /* The run ends, and nobody is told. */
 void wf_run_drop(wf_sessions *s, wf_session_run *r);
-/* The ps that a run waits for, or NULL. */
+/* The ps or worker that a run waits for, or NULL. */
 const wf_peer *wf_run_awaits(const wf_sessions *s, const wf_session_run *r);
 
-/* sessions.c: the ps of that number, dialled if it is not. */
-WF_MUST_USE wf_status wf_sessions_ps(wf_sessions *s, uint32_t index, wf_peer **out, wf_err *err);
+/* fragments.c: computes what is ready here, and sends what is ready for other workers; *done:
+ * nothing is left. Errors are the client's. */
+WF_MUST_USE wf_status wf_run_fragments(wf_sessions *s, wf_session_run *r, bool *done, wf_err *err);
+/* Another worker has answered about fragment `at`. Errors are the client's. */
+WF_MUST_USE wf_status wf_run_on_fragment(wf_sessions *s, wf_session_run *r, uint32_t at,
+                                         const wf_msg *m, wf_err *err);
+
+/* sessions.c: a ps or worker, dialled if it is not. */
+WF_MUST_USE wf_status wf_sessions_peer(wf_sessions *s, wf_task task, wf_peer **out, wf_err *err);
 /* Answers with an error; `unknown`: the plan is not held. */
 WF_MUST_USE wf_status wf_sessions_refuse(wf_sessions *s, wf_peer *to, uint32_t request,
                                          bool unknown, const wf_err *why, wf_err *err);
