@@ -326,6 +326,7 @@ static wf_status give_plan(stage *s)
     return rc;
 }
 
+/* NULL: nothing is fed. */
 static void begin_run(stage *s, const wf_tensor *x)
 {
     Weft__RunAsk ask = WEFT__RUN_ASK__INIT;
@@ -334,7 +335,8 @@ static void begin_run(stage *s, const wf_tensor *x)
     int64_t dims[WF_MAX_RANK];
     wf_msg *m = NULL;
 
-    wf_tensor_head(x, &head, dims);
+    if (x)
+        wf_tensor_head(x, &head, dims);
     feed.name = "x";
     feed.tensor = &head;
     ask.session = 9;
@@ -342,9 +344,9 @@ static void begin_run(stage *s, const wf_tensor *x)
     ask.sequence = ++s->sequence;
     ask.timeout_ms = 1000;
     ask.feeds = feeds;
-    ask.n_feeds = 1;
+    ask.n_feeds = x ? 1 : 0;
     assert_ok(wf_net_msg(s->client_net, WF_RUN, &m, &err), err);
-    assert_ok(wf_tensors_put(m, &ask.base, 1, &x, true, &err), err);
+    assert_ok(wf_tensors_put(m, &ask.base, x ? 1 : 0, &x, true, &err), err);
     request(s, &m);
 }
 
@@ -454,6 +456,10 @@ static void errors_name_their_place(void **state)
     wait_for(s, WAIT_MS);
     assert_int_equal(read_run(s, none, NULL), WF_SHAPE);
     assert_says(err, "\"x\" is float32 [2], and the graph takes float32 []");
+    begin_run(s, NULL);
+    wait_for(s, WAIT_MS);
+    assert_int_equal(read_run(s, none, NULL), WF_USAGE);
+    assert_string_equal(err.what, "worker 0: \"x\" is not fed");
 }
 
 static void a_plan_that_contradicts_itself_is_refused(void **state)
