@@ -142,6 +142,23 @@ static wf_status check_claim(const wf_source *s, wf_element e, uint32_t rank, co
     return wf_source_expect(s, bytes, err);
 }
 
+/* Passes over what is before the window, and leaves its records in dims; *n are their elements. */
+static wf_status take_window(wf_source *s, wf_element e, wf_array *a, size_t *n, wf_err *err)
+{
+    uint64_t first = s->window_first, records = s->window_records, have;
+    size_t row;
+
+    have = a->rank ? (uint64_t)a->dims[0] : 0;
+    if (first > have || records > have - first)
+        return wf_fail(err, WF_INVALID, "leave the files alone while they are read",
+                       "%s has %" PRIu64 " records, it had %" PRIu64 " before", s->path, have,
+                       first + records);
+    row = *n / (size_t)have;
+    *n = row * (size_t)records; /* not more than all of them, whose sizes fit */
+    a->dims[0] = (int64_t)records;
+    return wf_source_skip(s, first * row * e.size, err);
+}
+
 wf_status wf_array_read(wf_source *s, wf_element e, uint32_t rank, const int64_t dims[],
                         size_t limit_bytes, wf_array *out, wf_err *err)
 {
@@ -160,10 +177,12 @@ wf_status wf_array_read(wf_source *s, wf_element e, uint32_t rank, const int64_t
         *out = a;
         return WF_OK;
     }
+    if (s->window_records)
+        WF_TRY(take_window(s, e, &a, &n, err));
     rc = wf_array_make(&a, s->path, limit_bytes, err);
     if (rc == WF_OK)
         rc = fill(s, e, n, &a, err);
-    if (rc == WF_OK)
+    if (rc == WF_OK && !s->window_records)
         rc = wf_source_end(s, err);
     if (rc == WF_OK)
         *out = a;

@@ -24,7 +24,8 @@
  *
  * Other headers of this room: formats.h (their names), learnt.h (what steps take from the training
  * data), listing.h (the files of data that grows), memory.h (the tensors of the format memory),
- * order.h (the order of records), reader.h (batches, ahead of time), survey.h (what the columns of
+ * order.h (the order of records), reader.h (batches, ahead of time), sequence.h (a field from its
+ * first record to its last), survey.h (what the columns of
  * a text hold), digits.h (a data set that is drawn).
  */
 #ifndef WF_DATA_DATA_H
@@ -178,6 +179,9 @@ typedef struct wf_dataset_spec {
     uint64_t sequence_length, sequence_stride;
 
     uint64_t records; /* of synthetic only */
+    /* Of an array format whose fields have one file each, neither packed nor a zip file: so many of
+     * its records, from the first one on. 0: all. */
+    uint64_t window_first, window_records;
 
     /* Of memory only, and borrowed for the life of the data set: the tensors (memory.h). */
     const struct wf_memory *memory;

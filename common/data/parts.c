@@ -32,8 +32,14 @@ static wf_status open_member(wf_source *s, const wf_format *format, const char *
     return wf_source_open_member(s, path, file, member, err);
 }
 
+/* Which of a file's records are wanted. */
+typedef struct wanted {
+    bool head_only;
+    uint64_t first, records; /* 0 records: all */
+} wanted;
+
 static wf_status open_and_read(const wf_format *format, const char *path, const char *name,
-                               const wf_bag *bag, bool head_only, size_t limit_bytes, wf_array *out,
+                               const wf_bag *bag, wanted what, size_t limit_bytes, wf_array *out,
                                wf_err *err)
 {
     wf_source source = {0};
@@ -47,7 +53,9 @@ static wf_status open_and_read(const wf_format *format, const char *path, const 
         rc = format->member ? open_member(&source, format, path, name, err)
                             : wf_source_open(&source, path, err);
     }
-    source.head_only = head_only;
+    source.head_only = what.head_only;
+    source.window_first = what.first;
+    source.window_records = what.records;
     if (rc == WF_OK)
         rc = format->feature ? format->feature(&source, name, bag, limit_bytes, out, err)
                              : format->read(&source, limit_bytes, out, err);
@@ -58,13 +66,14 @@ static wf_status open_and_read(const wf_format *format, const char *path, const 
 /* One whole file or folder. */
 static wf_status read_file(const wf_format *format, const char *path, const char *name,
                            const char *trained, const wf_map_step *resize, const wf_bag *bag,
-                           bool head_only, size_t limit_bytes, wf_array *out, wf_err *err)
+                           wanted what, size_t limit_bytes, wf_array *out, wf_err *err)
 {
     wf_status rc;
 
     if (format->load)
         return format->load(path, trained, resize, limit_bytes, out, err);
-    rc = open_and_read(format, path, name, bag, head_only && !resize, limit_bytes, out, err);
+    what.head_only &= !resize;
+    rc = open_and_read(format, path, name, bag, what, limit_bytes, out, err);
     if (rc == WF_OK && resize)
         rc = wf_resize_array(out, resize, path, limit_bytes, err);
     return rc;
@@ -73,7 +82,7 @@ static wf_status read_file(const wf_format *format, const char *path, const char
 wf_status wf_parts_read_file(const wf_format *format, const char *path, const char *name,
                              size_t limit_bytes, wf_array *out, wf_err *err)
 {
-    return read_file(format, path, name, NULL, NULL, NULL, false, limit_bytes, out, err);
+    return read_file(format, path, name, NULL, NULL, NULL, (wanted){0}, limit_bytes, out, err);
 }
 
 const wf_part *wf_parts_find(const wf_parts *p, uint64_t record, uint64_t *at)
@@ -131,18 +140,21 @@ static wf_status join(wf_array parts[], size_t n, size_t limit_bytes, const char
     return WF_OK;
 }
 
-static wf_status read_parts(const wf_format *format, const wf_field_spec *spec, const char *trained,
-                            const wf_bag *bag, size_t limit_bytes, wf_parts *p, wf_array parts[],
-                            wf_err *err)
+static wf_status read_parts(const wf_format *format, const wf_dataset_spec *set,
+                            const wf_field_spec *spec, const char *trained, const wf_bag *bag,
+                            size_t limit_bytes, wf_parts *p, wf_array parts[], wf_err *err)
 {
+    const wanted what = {spec->head_only, set->window_first, set->window_records};
     size_t held = 0;
+
+    wf_assert(!what.records || p->n == 1);
 
     for (size_t i = 0; i < p->n; i++) {
         if (limit_bytes && held >= limit_bytes)
             return wf_fail(err, WF_NOMEM, NULL, "the data set takes more than %zu bytes",
                            limit_bytes);
         WF_TRY(read_file(format, p->files[i].path, spec->name, trained, wf_resize_of(spec), bag,
-                         spec->head_only, limit_bytes ? limit_bytes - held : 0, &parts[i], err));
+                         what, limit_bytes ? limit_bytes - held : 0, &parts[i], err));
         held += parts[i].bytes; /* each is in memory, so their sum fits */
         if (i > 0)
             WF_TRY(check_alike(&parts[0], p->files[0].path, &parts[i], p->files[i].path, err));
@@ -199,7 +211,7 @@ wf_status wf_parts_read(const wf_format *format, const wf_dataset_spec *set,
     arrays = calloc(parts->n + 1, sizeof *arrays);
     if (!arrays)
         return wf_fail_nomem(err, parts->n * sizeof *arrays);
-    rc = read_parts(format, spec, trained, bag, limit_bytes, parts, arrays, err);
+    rc = read_parts(format, set, spec, trained, bag, limit_bytes, parts, arrays, err);
     if (rc == WF_OK && parts->n == 1) {
         *out = arrays[0];
         arrays[0] = (wf_array){0};

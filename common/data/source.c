@@ -169,6 +169,17 @@ wf_status wf_source_next(wf_source *s, void *out, size_t n, bool *any, wf_err *e
     return got == n ? WF_OK : cut_short(s, from + n, err);
 }
 
+wf_status wf_source_skip(wf_source *s, uint64_t n, wf_err *err)
+{
+    wf_assert(!s->packed && !s->zip);
+    if (n > s->size - WF_MIN(s->at, s->size))
+        return cut_short(s, s->at + n, err);
+    if (gzseek(s->file, (z_off_t)n, SEEK_CUR) < 0)
+        return explain(s, err);
+    s->at += n;
+    return WF_OK;
+}
+
 /* The whole packed file, which the caller frees; NULL when it cannot be had. */
 static void *read_packed(const wf_source *s)
 {

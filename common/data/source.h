@@ -32,6 +32,8 @@ typedef struct wf_source {
     uint64_t at;      /* bytes that came out so far */
     bool ended;       /* all was read, and gzip's checksum is right */
     bool head_only;   /* the elements behind a head are wanted by nobody */
+    /* Of an array, only so many records from the first one on are wanted; 0: all of them. */
+    uint64_t window_first, window_records;
 } wf_source;
 
 /* Opens a file; *s is closed with wf_source_close also after a failure. Errors: WF_NOTFOUND, WF_IO;
@@ -52,6 +54,9 @@ WF_MUST_USE wf_status wf_source_read(wf_source *s, void *out, size_t n, wf_err *
 /* The same, or none at the end of the file, which is then looked at as wf_source_end does. *any:
  * which of them. Errors: as wf_source_read and wf_source_end. */
 WF_MUST_USE wf_status wf_source_next(wf_source *s, void *out, size_t n, bool *any, wf_err *err);
+/* Passes over n bytes of a file that is neither packed nor in a zip file. Errors: WF_INVALID when
+ * it ends before; WF_IO. */
+WF_MUST_USE wf_status wf_source_skip(wf_source *s, uint64_t n, wf_err *err);
 /* The n bytes that are left, into memory that has room for WF_SOURCE_ROOM more behind them. Errors:
  * as wf_source_read. */
 WF_MUST_USE wf_status wf_source_rest(wf_source *s, void *out, size_t n, wf_err *err);
