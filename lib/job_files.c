@@ -3,19 +3,12 @@
 #include "common/base/nearest.h"
 #include "common/data/data.h"
 #include "common/data/formats.h"
-#include "common/session/job_data_conf.h"
+#include "common/session/input_files.h"
 #include "lib/lib.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
 
 /* ---- records ---- */
 
@@ -38,91 +31,17 @@ static wf_status gather_all(const wf_dataset *d, wf_tensor **out, wf_err *err)
     return WF_OK;
 }
 
-/* The numbers of a row of libsvm: those of the model's input, where the job does not say it. */
-static uint64_t features_of(const wf_job_conf *c, const char *field)
-{
-    uint64_t n = c->features;
-
-    for (size_t i = 0; n == 0 && i < c->n_inputs; i++) {
-        if (strcmp(c->inputs[i].name, field) != 0)
-            continue;
-        n = 1;
-        for (uint32_t k = 0; k < c->inputs[i].rank; k++)
-            if (__builtin_mul_overflow(n, (uint64_t)c->inputs[i].dims[k], &n))
-                return 0;
-    }
-    return n;
-}
-
-/* A table with the field's columns. Those of a schema that the file may lack are left out, unless
- * it names all columns. */
-static wf_status as_table(const wf_job_conf *c, const char *const *path, wf_field_spec *field,
-                          wf_dataset_spec *set, wf_err *err)
-{
-    wf_column_spec *schema = wf_arena_array(c->arena, c->n_schema, sizeof *schema);
-
-    if (!schema)
-        return wf_fail_nomem(err, c->n_schema * sizeof *schema);
-    for (size_t i = 0; i < c->n_columns; i++)
-        if (strcmp(c->columns[i].name, field->name) == 0) {
-            field->columns = c->columns[i].columns;
-            field->n_columns = c->columns[i].n_columns;
-            field->is_row = c->columns[i].is_row;
-        }
-    wf_job_data_mark_bag(c, 0, field);
-    field->bag_ids = NULL; /* which this file may lack */
-    for (size_t i = 0; i < c->n_schema; i++) {
-        bool named = !c->header;
-
-        for (size_t k = 0; k < field->n_columns; k++)
-            named |= strcmp(field->columns[k], c->schema[i].name) == 0;
-        if (named)
-            schema[set->n_schema++] = c->schema[i];
-    }
-    set->format = c->format;
-    set->files = path;
-    set->n_files = 1;
-    set->header = c->header;
-    set->delimiter = c->delimiter;
-    set->skips_bad_lines = c->skips_bad_lines;
-    set->features = field->is_bag ? c->features : features_of(c, field->name);
-    set->zero_based = c->zero_based;
-    set->separator = c->separator;
-    set->cuts_bags = c->cuts_bags;
-    set->labelled = c->labelled;
-    set->sequence_length = c->sequence_length;
-    set->sequence_stride = c->sequence_stride;
-    set->schema = schema;
-    return WF_OK;
-}
-
 static wf_status records(const weft_job *j, const weft_list *weights, const char *field,
                          const char *path, wf_dtype dtype, wf_tensor **out, wf_err *err)
 {
-    wf_map_step steps[WF_DATA_MAX_STEPS + 1];
-    wf_field_spec spec = {.name = field, .path = path, .want = dtype, .steps = steps};
-    wf_dataset_spec set = {.format = "npy",
-                           .fields = &spec,
-                           .n_fields = 1,
-                           .memory = j->conf->memory},
-                    trained;
-    wf_field_spec trained_field;
-    wf_format_kind kind = WF_FORMAT_MADE;
+    wf_input_files files;
     wf_dataset *d = NULL;
     wf_status rc;
 
-    WF_TRY(wf_format_kind_of(j->conf->format, &kind, err));
-    if (!ends_with(path, ".npy") && kind == WF_FORMAT_ARRAYS)
-        set.format = j->conf->format;
-    else if (!ends_with(path, ".npy") && kind == WF_FORMAT_TEXT)
-        WF_TRY(as_table(j->conf, &path, &spec, &set, err));
-    spec.n_steps = wf_job_data_steps(j->conf, field, steps);
-    if (weights)
-        WF_TRY(wf_learnt_give(weights->learnt.rows, weights->learnt.n, field, steps, spec.n_steps,
-                              err));
-    if (wf_job_data_reference(j->conf, &spec, &trained_field, &trained))
-        set.reference = &trained;
-    rc = wf_dataset_open(&set, &d, err);
+    rc = wf_input_of_job(j->conf, weights ? &weights->learnt : NULL, field, &path, 1, dtype,
+                         j->conf->arena, &files, err);
+    if (rc == WF_OK)
+        rc = wf_dataset_open(&files.set, &d, err);
     if (rc == WF_OK)
         rc = gather_all(d, out, err);
     wf_dataset_free(&d);

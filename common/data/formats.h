@@ -26,6 +26,17 @@ bool wf_format_has_key(const char *format, const char *key);
 
 /* That a path of a job names a file, or several by a pattern. Errors: WF_NOTFOUND. */
 WF_MUST_USE wf_status wf_format_find_files(const char *format, const char *path, wf_err *err);
+/* What the first row of a csv file says. */
+typedef struct wf_csv_head {
+    const char *const *names; /* [n]: of the columns; "1", "2", ... without a header */
+    size_t n;
+    bool header;    /* none of its cells is a number */
+    char delimiter; /* the comma, semicolon, tab or bar that it has most of */
+} wf_csv_head;
+/* Reads it, into the arena. Errors: WF_NOTFOUND, WF_IO; WF_INVALID for an empty file, or a row that
+ * is too long or no good; WF_NOMEM. */
+WF_MUST_USE wf_status wf_csv_read_head(const char *path, wf_arena *a, wf_csv_head *out,
+                                       wf_err *err);
 /* The names of the arrays in an npz file, in the arena. Errors: WF_NOTFOUND, WF_IO; WF_INVALID for
  * what is no zip file; WF_NOMEM. */
 WF_MUST_USE wf_status wf_npz_names(const char *path, wf_arena *a, const char *const **out,

@@ -2,7 +2,10 @@
 /* common/data/survey_csv.c - what the columns of a csv file hold. */
 #include "common/base/size.h"
 #include "common/data/csv_cell.h"
+#include "common/data/formats.h"
 #include "common/data/number.h"
+#include "common/data/paths.h"
+#include "common/data/ranges.h"
 #include "common/data/stock.h"
 #include "common/data/survey.h"
 #include "common/data/vocabulary.h"
@@ -178,4 +181,85 @@ wf_status wf_csv_survey(const char *path, wf_survey *out, wf_err *err)
     if (rc == WF_OK && out->records == 0)
         return wf_fail(err, WF_INVALID, NULL, "%s holds no records", path);
     return rc;
+}
+
+/* ---- the first row alone ---- */
+
+/* What has come of a file until its first row that is not empty is whole. */
+typedef struct first_row {
+    char *text; /* [room] */
+    size_t n, end;
+    bool quoted;
+} first_row;
+
+enum { MOST_ROW = 1 << 20 };
+
+static wf_status take_piece(void *arg, const char *text, size_t n, wf_err *err)
+{
+    first_row *r = arg;
+    size_t taken = WF_MIN(n, MOST_ROW - r->n), end;
+    uint64_t lines = 0;
+
+    (void)err;
+    for (; r->n == 0 && taken > 0 && (*text == '\n' || *text == '\r'); text++)
+        taken--;
+    memcpy(r->text + r->n, text, taken);
+    end = wf_csv_record_end(r->text + r->n, taken, &r->quoted, &lines);
+    r->end = end ? r->n + end : 0;
+    r->n += taken;
+    return r->end || r->n == MOST_ROW ? WF_FULL : WF_OK; /* no more is wanted */
+}
+
+static wf_status read_first(const char *path, first_row *r, wf_err *err)
+{
+    wf_ranges *from = NULL;
+    wf_status rc;
+
+    WF_TRY(wf_ranges_open(path, &from, err));
+    rc = wf_ranges_scan(from, take_piece, r, err);
+    wf_ranges_close(&from);
+    if (rc != WF_OK && rc != WF_FULL)
+        return rc;
+    if (rc == WF_FULL && !r->end)
+        return wf_fail(err, WF_INVALID, "check that it is csv",
+                       "%s: its first row does not end within %d bytes", path, MOST_ROW);
+    if (!r->end)
+        r->end = r->n; /* a file of one row without a line end */
+    while (r->end > 0 && (r->text[r->end - 1] == '\n' || r->text[r->end - 1] == '\r'))
+        r->end--;
+    return r->end ? WF_OK : wf_fail(err, WF_INVALID, NULL, "%s holds no records", path);
+}
+
+static wf_status read_head(const char *path, wf_survey *s, wf_err *err)
+{
+    static const char BOM[] = "\xef\xbb\xbf";
+    first_row row = {.text = malloc(MOST_ROW)};
+    wf_status rc = row.text ? read_first(path, &row, err) : wf_fail_nomem(err, MOST_ROW);
+    size_t skip = 0;
+
+    if (rc == WF_OK && row.end > strlen(BOM) && memcmp(row.text, BOM, strlen(BOM)) == 0)
+        skip = strlen(BOM);
+    if (rc == WF_OK)
+        rc = wf_err_wrap(err, take_first(s, row.text + skip, row.end - skip, err), "%s:1", path);
+    free(row.text);
+    return rc;
+}
+
+wf_status wf_csv_read_head(const char *path, wf_arena *a, wf_csv_head *out, wf_err *err)
+{
+    wf_survey s = {.arena = a};
+    const char *const *files = NULL;
+    const char **names;
+    size_t n = 0;
+
+    *out = (wf_csv_head){0};
+    WF_TRY(wf_paths_expand(&path, 1, false, a, &files, &n, err));
+    WF_TRY(read_head(files[0], &s, err));
+    names = wf_arena_array(a, s.n_columns, sizeof *names);
+    if (!names)
+        return wf_fail_nomem(err, s.n_columns * sizeof *names);
+    for (uint32_t i = 0; i < s.n_columns; i++)
+        names[i] = s.columns[i].name;
+    *out = (wf_csv_head){names, s.n_columns, s.header, s.delimiter};
+    return WF_OK;
 }
