@@ -127,6 +127,7 @@ static wf_status read_kept(const char *file, char path[PATH_MAX], wf_bytes *text
         snprintf(path, PATH_MAX, "%.*s", (int)(first - strlen(FROM)), at + strlen(FROM));
         text->size -= first + 1;
         memmove(text->data, text->data + first + 1, text->size);
+        text->data[text->size] = 0;
     }
     return WF_OK;
 }

@@ -3,30 +3,45 @@
  * data.map, as in training; those of an ONNX file are fed as they are, as by whoever exported it.
  */
 #include "cmd/cli/cli.h"
+#include "cmd/cli/following.h"
 #include "cmd/cli/library.h"
+#include "cmd/cli/place.h"
+#include "cmd/cli/progress.h"
 #include "cmd/cli/term.h"
+#include "common/base/clock.h"
 #include "common/base/file.h"
+#include "common/base/size.h"
+#include "common/base/subnormal.h"
 #include "common/kernels/pool.h"
-#include "common/session/npy.h"
-#include "common/tensor/tensor.h"
+#include "common/session/prediction.h"
+#include "common/session/runs.h"
+#include "common/session/weights.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-enum { MOST_FEEDS = 64, BATCH = 256 };
+enum { QUIET_NS = 2 * WF_NS_PER_S /* shorter ones show no progress */ };
 
 typedef struct request {
     const char *what, *cluster, *from, *out;
     wf_words inputs; /* NAME=FILE */
-    weft_run_options options;
+    wf_prediction_ask ask;
+    uint32_t threads;
 
-    wf_trained trained; /* of a job; all zero for a file */
-    weft_model *model;
-    char names[MOST_FEEDS][256];
-    weft_tensor *tensors[MOST_FEEDS];
-    weft_feed feeds[MOST_FEEDS];
-    size_t n;
+    wf_arena *arena;
+    wf_cluster_conf *conf;
+    char path[PATH_MAX], run[WF_RUN_NAME], dir[PATH_MAX];
+    wf_bytes text;
+    wf_pool *pool;
+    wf_prediction *prediction;
+    int lock;
 } request;
 
 static bool ends_with(const char *text, const char *end)
@@ -36,166 +51,332 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-static wf_status open_model(request *r, wf_err *err)
-{
-    weft_error e;
+/* ---- the model ---- */
 
-    if (ends_with(r->what, ".onnx"))
-        return weft_model_open(r->what, &r->model, &e) == WEFT_OK ? WF_OK
-                                                                  : wf_library_fail(&e, err);
-    WF_TRY(wf_trained_job(r->cluster, r->what, &r->trained, err));
-    WF_TRY(wf_trained_weights(&r->trained, r->from, err));
-    return weft_model_of_job(r->trained.job, r->trained.weights, &r->model, &e) == WEFT_OK
-               ? WF_OK
-               : wf_library_fail(&e, err);
+/* A checkpoint's folder, CHECKPOINTS/RUN/step-N: the run of that name, at that step. */
+static bool take_checkpoint(request *r, char run[WF_RUN_NAME])
+{
+    char path[PATH_MAX], file[PATH_MAX + 32], *step, *name;
+    long long number;
+
+    if (!realpath(r->what, path))
+        return false;
+    snprintf(file, sizeof file, "%s/manifest.json", path);
+    step = strrchr(path, '/');
+    if (!wf_file_exists(file) || !step || sscanf(step, "/step-%lld", &number) != 1)
+        return false;
+    *step = 0;
+    name = strrchr(path, '/');
+    if (!name || !wf_run_name_ok(name + 1))
+        return false;
+    snprintf(run, WF_RUN_NAME, "%s", name + 1);
+    *name = 0;
+    snprintf(r->dir, sizeof r->dir, "%s", path);
+    r->ask.step = number;
+    return true;
+}
+
+/* --from: a step, "latest", "best". */
+static wf_status take_step(request *r, wf_err *err)
+{
+    unsigned long long number;
+
+    if (!r->from || strcmp(r->from, "latest") == 0)
+        return WF_OK;
+    r->ask.step = WF_STEP_BEST;
+    if (strcmp(r->from, "best") == 0)
+        return WF_OK;
+    WF_TRY(wf_arg_u64("--from", r->from, 0, INT64_MAX, &number, err));
+    r->ask.step = (int64_t)number;
+    return WF_OK;
+}
+
+/* The newest run of a job that is named by its file. */
+static wf_status find_run(request *r, wf_err *err)
+{
+    const char *const dirs[] = {r->dir, NULL};
+    wf_job_conf *job = NULL;
+    wf_status rc = wf_job_parse(wf_bytes_str(&r->text), r->text.size, r->path, &job, err);
+
+    if (rc == WF_OK)
+        rc = wf_runs_find(dirs, job->name, r->run, err);
+    wf_job_free(&job);
+    return rc;
+}
+
+static wf_status take_job(request *r, wf_err *err)
+{
+    char run[WF_RUN_NAME];
+    const char *word = r->what;
+
+    r->ask.step = WF_STEP_NEWEST;
+    WF_TRY(wf_place_cluster(r->cluster, false, &r->conf, err));
+    snprintf(r->dir, sizeof r->dir, "%s", r->conf->checkpoint_dir);
+    if (take_checkpoint(r, run))
+        word = run;
+    WF_TRY(take_step(r, err));
+    WF_TRY(wf_place_job(r->conf, word, r->path, r->run, &r->text, err));
+    if (!r->run[0])
+        WF_TRY(find_run(r, err));
+    r->ask.job = wf_bytes_str(&r->text);
+    r->ask.job_path = r->path;
+    r->ask.run = r->run;
+    r->ask.checkpoint_dir = r->dir;
+    return WF_OK;
+}
+
+static wf_status take_model(request *r, wf_err *err)
+{
+    if (!ends_with(r->what, ".onnx"))
+        return take_job(r, err);
+    if (r->from)
+        return wf_fail(err, WF_USAGE, "leave --from out",
+                       "%s has one set of weights, and no checkpoints", r->what);
+    r->ask.model = r->what;
+    return WF_OK;
 }
 
 /* ---- inputs ---- */
 
-/* The dtype of the model's input; 0 when there is no such input, which weft_model_predict says. */
-static weft_dtype dtype_of(const weft_model *m, const char *name)
+static struct wf_prediction_input *find_input(request *r, const char *name)
 {
-    weft_port port;
-
-    for (size_t i = 0; weft_model_port(m, WEFT_INPUT, i, &port, NULL) == WEFT_OK; i++)
-        if (strcmp(port.name, name) == 0)
-            return port.dtype;
-    return (weft_dtype)0;
+    for (size_t i = 0; i < r->ask.n_inputs; i++)
+        if (strcmp(r->ask.inputs[i].name, name) == 0)
+            return &r->ask.inputs[i];
+    return NULL;
 }
 
-static wf_status read_file(request *r, const char *path, weft_tensor **out, wf_err *err)
+/* NAME=FILE; files of one name follow each other. */
+static wf_status take_input(request *r, const char *word, wf_err *err)
 {
-    wf_tensor *t = NULL;
-    weft_error e = {0};
-    weft_code rc;
+    const char *equals = strchr(word, '=');
+    struct wf_prediction_input *in;
+    const char **paths;
+    char *name;
 
-    if (r->trained.job)
-        return weft_job_records(r->trained.job, r->trained.weights, r->names[r->n], path,
-                                dtype_of(r->model, r->names[r->n]), out, &e) == WEFT_OK
-                   ? WF_OK
-                   : wf_library_fail(&e, err);
-    WF_TRY(wf_npy_read(path, &t, err));
-    rc = weft_tensor_new((weft_dtype)t->dtype, (int32_t)t->rank, t->dims, out, &e);
-    if (rc == WEFT_OK && wf_tensor_bytes(t) > 0)
-        memcpy((*out)->data, t->data, wf_tensor_bytes(t));
-    wf_tensor_free(&t);
-    return rc == WEFT_OK ? WF_OK : wf_library_fail(&e, err);
-}
-
-static wf_status read_inputs(request *r, wf_err *err)
-{
-    for (size_t i = 0; i < r->inputs.n; i++) {
-        const char *word = r->inputs.word[i], *equals = strchr(word, '=');
-
-        if (!equals || equals == word || (size_t)(equals - word) >= sizeof r->names[0])
-            return wf_fail(err, WF_USAGE, "write --input NAME=FILE", "\"%.64s\" names no file",
-                           word);
-        snprintf(r->names[r->n], sizeof r->names[0], "%.*s", (int)(equals - word), word);
-        WF_TRY(read_file(r, equals + 1, &r->tensors[r->n], err));
-        r->feeds[r->n] = (weft_feed){r->names[r->n], r->tensors[r->n], equals + 1};
-        r->n++;
-    }
+    if (!equals || equals == word || !equals[1])
+        return wf_fail(err, WF_USAGE, "write --input NAME=FILE", "\"%.64s\" names no file", word);
+    name = wf_arena_printf(r->arena, "%.*s", (int)(equals - word), word);
+    if (!name)
+        return wf_fail_nomem(err, strlen(word));
+    in = find_input(r, name);
+    if (!in)
+        in = &r->ask.inputs[r->ask.n_inputs++]; /* there are no more words than inputs may be */
+    paths = wf_arena_array(r->arena, in->n + 1, sizeof *paths);
+    if (!paths)
+        return wf_fail_nomem(err, in->n * sizeof *paths);
+    for (size_t i = 0; i < in->n; i++)
+        paths[i] = in->paths[i];
+    paths[in->n++] = equals + 1;
+    in->paths = paths;
+    in->name = name;
     return WF_OK;
 }
 
-/* ---- outputs ---- */
+_Static_assert(WF_COUNT(((wf_words *)0)->word) <= WF_PREDICTION_INPUTS, "all words have room");
 
-static wf_status write_one(const char *dir, const char *file, const weft_tensor *t, wf_err *err)
+/* ---- computed here ---- */
+
+static bool stopped(void *arg)
 {
-    char dims[128];
+    (void)arg;
+    return wf_follow_interrupted();
+}
 
-    WF_TRY(wf_npy_write(dir, file, (wf_dtype)t->dtype, (uint32_t)t->rank, t->shape, t->data, err));
-    wf_term_print(stdout, "%s%s%s.npy: %s%s\n", strcmp(dir, ".") == 0 ? "" : dir,
-                  strcmp(dir, ".") == 0 ? "" : "/", file, weft_dtype_name(t->dtype),
-                  wf_dims_str((uint32_t)t->rank, t->shape, dims, sizeof dims));
+static void tell(void *arg, const char *sentence)
+{
+    (void)arg;
+    wf_term_print(stderr, "%s\n", sentence);
+}
+
+static void tell_file(void *arg, const char *file, wf_dtype dtype, uint32_t rank,
+                      const int64_t dims[])
+{
+    char text[128];
+
+    (void)arg;
+    if (dtype == WF_NONE)
+        wf_term_print(stdout, "%s: %" PRId64 " rows of %" PRId64 "\n", file, dims[0], dims[1]);
+    else
+        wf_term_print(stdout, "%s: %s%s\n", file, wf_dtype_name(dtype),
+                      wf_dims_str(rank, dims, text, sizeof text));
+}
+
+static wf_status open_here(request *r, wf_err *err)
+{
+    wf_prediction_how how = {
+        .disk = wf_disk_posix(), .warn = wf_library_warn, .tell = tell, .stopped = stopped};
+
+    wf_flush_subnormals(); /* as every worker does */
+    WF_TRY(wf_pool_new(r->threads, &r->pool, err));
+    how.pool = r->pool;
+    return wf_prediction_open(&r->ask, &how, &r->prediction, err);
+}
+
+/* One process at a time has the folder of parts. */
+static wf_status lock_parts(request *r, wf_err *err)
+{
+    const char *parts = wf_prediction_parts(r->prediction);
+
+    if (mkdir(parts, 0777) != 0 && errno != EEXIST)
+        return WF_OK; /* why, is said when the parts begin */
+    r->lock = open(parts, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (r->lock >= 0 && flock(r->lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return wf_fail(err, WF_EXISTS, "wait for it, or write to another file",
+                       "another weft predict writes %s", r->out);
     return WF_OK;
 }
 
-/* -o FILE.npy holds the one output; of several each has its file in the folder. */
-static wf_status write_outputs(const request *r, const weft_list *results, wf_err *err)
+static wf_status begin(request *r, uint64_t *done, wf_err *err)
 {
-    char path[PATH_MAX], *slash;
-    size_t n = weft_list_count(results);
+    wf_prediction *p = r->prediction;
+    wf_prediction_found found;
+    wf_status rc;
 
-    if (!ends_with(r->out, ".npy")) {
-        WF_TRY(wf_make_dirs(r->out, err));
-        for (size_t i = 0; i < n; i++)
-            WF_TRY(
-                write_one(r->out, weft_list_name(results, i), weft_list_tensor(results, i), err));
-        return WF_OK;
+    WF_TRY(lock_parts(r, err));
+    rc = wf_prediction_begin(p, &found, err);
+    if (rc != WF_OK) {
+        rmdir(wf_prediction_parts(p)); /* which fails if there is something in it */
+        return rc;
     }
-    if (n != 1)
-        return wf_fail(err, WF_USAGE, "give a folder: -o DIR",
-                       "%s has %zu outputs, and %s holds one", r->what, n, r->out);
-    snprintf(path, sizeof path, "%.*s", (int)(strlen(r->out) - strlen(".npy")), r->out);
-    slash = strrchr(path, '/');
-    if (!slash)
-        return write_one(".", path, weft_list_tensor(results, 0), err);
-    *slash = 0;
-    return write_one(slash == path ? "/" : path, slash + 1, weft_list_tensor(results, 0), err);
+    *done = found.done;
+    if (found.other)
+        wf_term_print(stderr, "%s held parts of another prediction: it begins anew\n",
+                      wf_prediction_parts(p));
+    if (found.done)
+        wf_term_print(stderr, "%" PRIu64 " of %" PRIu64 " parts of %s are there: it goes on\n",
+                      found.done, wf_prediction_splits(p), r->out);
+    return WF_OK;
 }
 
-static wf_status predict(const request *r, weft_list **out, wf_err *err)
+/* `computed` of the records that are there are of this process. */
+static void show(const wf_prediction *p, wf_progress *progress, int64_t began_ns, uint64_t there,
+                 uint64_t computed)
 {
-    weft_error e;
+    int64_t now_ns = wf_now_ns();
+    double rate = (double)computed * WF_NS_PER_S / (double)(now_ns - began_ns);
+    char facts[64], count[32];
 
-    if (weft_model_predict(r->model, r->n, r->feeds, &r->options, out, &e) == WEFT_OK)
-        return WF_OK;
-    if (e.name[0])
-        snprintf(e.hint, sizeof e.hint, "add --input %.60s=FILE", e.name);
-    return wf_library_fail(&e, err);
+    if (now_ns - began_ns < QUIET_NS)
+        return;
+    snprintf(facts, sizeof facts, "%s records/s",
+             wf_count_text((unsigned long long)rate, count, sizeof count));
+    wf_progress_show(progress, now_ns, (double)there / (double)wf_prediction_records(p), "predict",
+                     facts);
+}
+
+static wf_status compute(request *r, wf_err *err)
+{
+    wf_prediction *p = r->prediction;
+    uint64_t n = wf_prediction_splits(p), each = wf_prediction_split_records(p), computed = 0;
+    wf_progress progress = wf_progress_new(stderr);
+    int64_t began_ns = wf_now_ns();
+    wf_status rc = WF_OK;
+
+    for (uint64_t i = 0; rc == WF_OK && i < n; i++) {
+        uint64_t there = WF_MIN((i + 1) * each, wf_prediction_records(p));
+
+        if (wf_prediction_has(p, i))
+            continue;
+        rc = wf_prediction_split(p, i, err);
+        computed += there - i * each;
+        if (rc == WF_OK)
+            show(p, &progress, began_ns, there, computed);
+        if (rc == WF_STOPPED)
+            rc = wf_fail(err, rc, "the same command goes on",
+                         "interrupted: %" PRIu64 " of %" PRIu64 " parts of %s are computed", i, n,
+                         r->out);
+    }
+    wf_progress_clear(&progress);
+    return rc;
+}
+
+/* Whether the same command may come further another time. */
+static bool may_go_on(wf_status rc)
+{
+    return rc == WF_OK || rc == WF_STOPPED || rc == WF_IO || rc == WF_NOMEM || rc == WF_FULL ||
+           rc == WF_CORRUPT;
+}
+
+static wf_status predict_here(request *r, wf_err *err)
+{
+    uint64_t done = 0;
+    wf_status rc;
+
+    wf_follow_catch();
+    WF_TRY(open_here(r, err));
+    WF_TRY(begin(r, &done, err));
+    rc = compute(r, err);
+    if (rc == WF_OK)
+        rc = wf_prediction_join(r->prediction, tell_file, NULL, err);
+    if (!may_go_on(rc))
+        wf_prediction_drop(r->prediction);
+    return rc;
+}
+
+/* ---- the command ---- */
+
+static wf_status take_numbers(request *r, const char *batch, const char *split, const char *threads,
+                              wf_err *err)
+{
+    unsigned long long number;
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+
+    r->ask.batch = WF_PREDICTION_BATCH;
+    r->threads = processors < 1 ? 1 : (uint32_t)WF_MIN(processors, (long)WF_POOL_MAX);
+    if (batch) {
+        WF_TRY(wf_arg_u64("--batch", batch, 1, 1 << 24, &number, err));
+        r->ask.batch = number;
+    }
+    if (split) {
+        WF_TRY(wf_arg_u64("--split-records", split, 1, 1ULL << 40, &number, err));
+        r->ask.split_records = number;
+    }
+    if (threads) {
+        WF_TRY(wf_arg_u64("--threads", threads, 1, WF_POOL_MAX, &number, err));
+        r->threads = (uint32_t)number;
+    }
+    return WF_OK;
 }
 
 static wf_status read_args(int argc, char *argv[], request *r, wf_err *err)
 {
-    const char *batch = NULL, *threads = NULL;
-    unsigned long long number;
+    const char *batch = NULL, *threads = NULL, *split = NULL;
     wf_words words;
-    const wf_flag flags[] = {{"input", 'i', .words = &r->inputs},
-                             {"output", 'o', .value = &r->out},
-                             {"from", 0, .value = &r->from},
-                             {"batch", 0, .value = &batch},
-                             {"threads", 0, .value = &threads},
-                             {"cluster", 0, .value = &r->cluster},
-                             {0}};
+    const wf_flag flags[] = {
+        {"input", 'i', .words = &r->inputs},   {"output", 'o', .value = &r->out},
+        {"from", 0, .value = &r->from},        {"batch", 0, .value = &batch},
+        {"split-records", 0, .value = &split}, {"threads", 0, .value = &threads},
+        {"cluster", 0, .value = &r->cluster},  {0}};
 
     WF_TRY(wf_args(flags, argc, argv, 1, 1, &words, err));
     r->what = words.word[0];
-    if (batch) {
-        WF_TRY(wf_arg_u64("--batch", batch, 1, 1 << 24, &number, err));
-        r->options.batch = number;
-    }
-    if (threads) {
-        WF_TRY(wf_arg_u64("--threads", threads, 1, WF_POOL_MAX, &number, err));
-        r->options.threads = (uint32_t)number;
-    }
-    if (!r->out)
-        return wf_fail(err, WF_USAGE, "add -o OUT.npy", "weft predict needs a file to write to");
-    if (r->inputs.n > MOST_FEEDS)
-        return wf_fail(err, WF_UNSUPPORTED, NULL, "%zu inputs are given; %d may be", r->inputs.n,
-                       MOST_FEEDS);
+    WF_TRY(take_numbers(r, batch, split, threads, err));
+    if (!r->out || !r->out[0])
+        return wf_fail(err, WF_USAGE, "add -o OUT.npy or -o OUT.csv",
+                       "weft predict needs a file to write to");
+    r->ask.out = r->out;
+    for (size_t i = 0; i < r->inputs.n; i++)
+        WF_TRY(take_input(r, r->inputs.word[i], err));
     return WF_OK;
 }
 
 static wf_status run(int argc, char *argv[], wf_err *err)
 {
-    request r = {.options = {.batch = BATCH, .warn = wf_library_warn}};
-    weft_list *results = NULL;
-    wf_status rc = read_args(argc, argv, &r, err);
+    request r = {.arena = wf_arena_new(0), .lock = -1};
+    wf_status rc = r.arena ? read_args(argc, argv, &r, err) : wf_fail_nomem(err, 0);
 
     if (rc == WF_OK)
-        rc = open_model(&r, err);
+        rc = take_model(&r, err);
     if (rc == WF_OK)
-        rc = read_inputs(&r, err);
-    if (rc == WF_OK)
-        rc = predict(&r, &results, err);
-    if (rc == WF_OK)
-        rc = write_outputs(&r, results, err);
-    weft_list_free(&results);
-    for (size_t i = 0; i < MOST_FEEDS; i++)
-        weft_tensor_free(&r.tensors[i]);
-    weft_model_free(&r.model);
-    wf_trained_close(&r.trained);
+        rc = predict_here(&r, err);
+    wf_prediction_free(&r.prediction);
+    wf_pool_free(&r.pool);
+    wf_bytes_close(&r.text);
+    wf_cluster_free(&r.conf);
+    wf_arena_free(&r.arena);
+    if (r.lock >= 0)
+        close(r.lock);
     return rc;
 }
 
@@ -203,20 +384,29 @@ const wf_cmd wf_cmd_predict = {
     .name = "predict",
     .help = "outputs of a trained job or an ONNX file for records in files",
     .usage =
-        "weft predict JOB|JOB.yaml|MODEL.onnx --input NAME=FILE ... -o OUT.npy\n"
+        "weft predict JOB|JOB.yaml|CHECKPOINT|MODEL.onnx --input NAME=FILE ... -o OUT\n"
         "\n"
         "Computes the outputs for all records of the files, in this process. For a job, the files\n"
         "are npy files or files of the job's format; they pass through data.map as in training, "
         "and\n"
-        "the weights are those of the newest intact checkpoint. For an ONNX file, they are npy\n"
-        "files that the model takes as they are.\n"
-        "  -o OUT.npy    the output; a folder with one file each if there are several outputs\n"
+        "the weights are those of the newest intact checkpoint. For an ONNX file, they are npy, "
+        "npz,\n"
+        "idx, tfrecord, csv or libsvm files that the model takes as they are. A pattern names\n"
+        "several files, and so does --input with the same name again.\n"
+        "  -i, --input NAME=FILE   the records of an input; of csv columns: x=FILE.csv#age,income\n"
+        "  -o OUT.npy, OUT.csv     the outputs; a folder with one npy file each if there are "
+        "several\n"
         "  --from STEP   use the checkpoint of that step; \"best\": the one a callback chose\n"
         "  --batch N     records at a time (256)\n"
+        "  --split-records N   records of a part\n"
         "  --threads N   number of threads (default: one per processor)\n"
         "  --cluster FILE   the cluster; otherwise ./cluster.yaml, or the local one\n"
         "\n"
+        "OUT takes its name when it is whole. Until then its parts are in OUT.parts: the same "
+        "command\n"
+        "goes on after an interruption.\n"
+        "\n"
         "  weft predict digits --input x=images.npy -o scores.npy\n"
-        "  weft predict digits.onnx --input x=rows.npy -o scores.npy\n",
+        "  weft predict digits.onnx --input x=rows.npy -o scores.csv\n",
     .run = run,
 };

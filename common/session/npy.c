@@ -57,7 +57,7 @@ static void put_head(wf_bytes *out, const char *descr, uint32_t rank, const int6
     wf_bytes_close(&text);
 }
 
-static void put_data(wf_bytes *out, wf_dtype dtype, int64_t elems, const void *data)
+void wf_npy_put_elements(wf_bytes *out, wf_dtype dtype, int64_t elems, const void *data)
 {
     if (dtype != WF_BF16) {
         wf_bytes_add(out, data, (size_t)elems * wf_dtype_size(dtype));
@@ -68,6 +68,22 @@ static void put_data(wf_bytes *out, wf_dtype dtype, int64_t elems, const void *d
 
         wf_bytes_add(out, &f, sizeof f);
     }
+}
+
+size_t wf_npy_element(wf_dtype dtype)
+{
+    return dtype == WF_BF16 ? sizeof(float) : wf_dtype_size(dtype);
+}
+
+wf_status wf_npy_put_head(wf_bytes *out, const char *name, wf_dtype dtype, uint32_t rank,
+                          const int64_t dims[], wf_err *err)
+{
+    const char *descr = descr_of(dtype);
+
+    if (!descr)
+        return wf_fail(err, WF_INVALID, NULL, "\"%.200s\" is not a tensor that numpy reads", name);
+    put_head(out, descr, rank, dims);
+    return wf_bytes_check(out, err);
 }
 
 const char *wf_npy_name(const char *name, char *file, size_t size)
@@ -94,7 +110,7 @@ wf_status wf_npy_write(const char *dir, const char *name, wf_dtype dtype, uint32
     if (!descr || !wf_dims_elems(rank, dims, &elems))
         return wf_fail(err, WF_INVALID, NULL, "\"%.200s\" is not a tensor that numpy reads", name);
     put_head(&out, descr, rank, dims);
-    put_data(&out, dtype, elems, data);
+    wf_npy_put_elements(&out, dtype, elems, data);
     rc = wf_bytes_check(&out, err);
     if (rc == WF_OK)
         rc = wf_file_write(path, out.data, out.size, err);

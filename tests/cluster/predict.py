@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """weft predict and weft eval --data: a trained model on records that its job file does not name."""
+import gzip
 import json
+import os
 import re
+import signal
+import struct
+import subprocess
 
 import weftlib
 
@@ -135,5 +140,204 @@ def other_records_are_standardised_as_the_training_data(weft):
                       f"{shown}, {right}")
 
 
+def a_model(c, width, hidden=8):
+    """m.onnx, y = softmax(relu(x w) v), and it as numpy computes it."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+    rng = np.random.default_rng(5)
+    w = rng.normal(size=(width, hidden)).astype(np.float32)
+    v = rng.normal(size=(hidden, 3)).astype(np.float32)
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Relu", ["h"], ["r"]),
+         helper.make_node("MatMul", ["r", "v"], ["z"]), helper.make_node("Softmax", ["z"], ["y"])], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", width])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 3])],
+        [numpy_helper.from_array(w, "w"), numpy_helper.from_array(v, "v")])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), c.path("m.onnx"))
+
+    def compute(x):
+        z = np.maximum(x.astype(np.float64) @ w, 0) @ v
+        e = np.exp(z - z.max(1, keepdims=True))
+        return e / e.sum(1, keepdims=True)
+    return compute
+
+
+def example(x):
+    """A tf.train.Example with the float_list x, as a TFRecord; its checksums by crc32c."""
+    def varint(n):
+        return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + varint(n >> 7)
+
+    def field(number, data):
+        return varint(number << 3 | 2) + varint(len(data)) + data
+    floats = field(2, field(1, x.astype("<f4").tobytes()))
+    data = field(1, field(1, field(1, b"x") + field(2, floats)))
+    head = struct.pack("<Q", len(data))
+    return head + struct.pack("<I", masked(head)) + data + struct.pack("<I", masked(data))
+
+
+def masked(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    crc ^= 0xffffffff
+    return ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff
+
+
+def files_of_each_format_give_the_same(weft):
+    """In: npy, npz, idx, tfrecord, csv, libsvm, each packed and as several files where that can be. Out: npy, a
+    folder, csv."""
+    with weftlib.Cluster(weft) as c:
+        compute = a_model(c, 4)
+        x = (np.random.default_rng(2).integers(1, 200, (700, 4)) / 8).astype(np.float32)
+        want = compute(x)
+        names = "a,b,c,d"
+
+        def table(rows, sep=","):
+            return "".join(sep.join(f"{v:.9g}" for v in row) + "\n" for row in rows)
+        idx = bytes([0, 0, 13, 2]) + struct.pack(">II", *x.shape) + x.astype(">f4").tobytes()
+        np.save(c.path("x.npy"), x)
+        np.savez(c.path("x.npz"), rows=x)
+        c.write("x.csv", names + "\n" + table(x))
+        c.write("bare.csv", table(x, ";"))
+        c.write("more.csv", "d,label,c,b,a\n" + table(np.stack([x[:, 3], x[:, 0], x[:, 2], x[:, 1], x[:, 0]], 1)))
+        c.write("x.libsvm", "".join("1 " + " ".join(f"{k + 1}:{v:.9g}" for k, v in enumerate(row)) + "\n" for row in x))
+        for i in range(7):
+            np.save(c.path(f"part-{i}.npy"), x[i * 100:i * 100 + 100])
+        for name, data in (("x-idx2-ubyte", idx), ("x-idx2-ubyte.gz", gzip.compress(idx)),
+                           ("x.tfrecord", b"".join(example(row) for row in x)),
+                           ("x.csv.gz", gzip.compress((names + "\n" + table(x)).encode()))):
+            with open(c.path(name), "wb") as f:
+                f.write(data)
+        first = None
+        for files in (["x.npy"], ["x.npz#rows"], ["x-idx2-ubyte"], ["x-idx2-ubyte.gz"], ["x.tfrecord"], ["x.csv"],
+                      ["x.csv.gz"], ["bare.csv"], ["more.csv#a,b,c,d"], ["x.libsvm"], ["part-*.npy"],
+                      ["part-0.npy", "part-[1-6].npy"]):
+            words = [w for file in files for w in ("--input", f"x={file}")]
+            shown = c.must("predict", "m.onnx", *words, "-o", "out.npy").out
+            weftlib.check(shown == "out.npy: float32[700, 3]\n", f"{files}: {shown}")
+            got = np.load(c.path("out.npy"))
+            weftlib.check(np.allclose(got, want, atol=1e-5), f"{files} give other outputs")
+            first = got if first is None else first
+            weftlib.check((got == first).all(), f"{files} give other bits")
+        weftlib.check(c.must("predict", "m.onnx", "--input", "x=x.npy", "-o", "out.csv").out ==
+                      "out.csv: 700 rows of 3\n", "csv is told otherwise")
+        with open(c.path("out.csv")) as f:
+            head, *rows = f.read().splitlines()
+        weftlib.check(head == "y_0,y_1,y_2", head)
+        weftlib.check((np.array([r.split(",") for r in rows], np.float32) == first).all(), "csv holds other numbers")
+
+
+def each_bad_input_is_one_sentence(weft):
+    with weftlib.Cluster(weft) as c:
+        a_model(c, 4)
+        x = np.ones((700, 4), np.float32)
+        np.save(c.path("x.npy"), x)
+        np.save(c.path("zero.npy"), x[:0])
+        np.save(c.path("wide.npy"), np.ones((700, 5), np.float32))
+        c.write("x.csv", "a,b,c,d\n" + "1,2,3,4\n" * 600 + "1,2,oh,4\n")
+        c.write("words.txt", "so it is\nand so it was\n")
+        with open(c.path("x.npy"), "rb") as f:
+            whole = f.read()
+        with open(c.path("cut.npy"), "wb") as f:
+            f.write(whole[:999])
+        os.mkdir(c.path("folder.npy"))
+        os.mkdir(c.path("other.npy.parts"))
+        c.write("other.npy.parts/mine", "1")
+        before = sorted(os.listdir(c.path(".")))
+
+        def refused(text, file, out="out.npy", code=1, more=()):
+            said(c, "predict", "m.onnx", "--input", f"x={file}", "-o", out, *more, code=code, text=text)
+            weftlib.check(sorted(os.listdir(c.path("."))) == before, f"{text}: something is left")
+
+        refused("none.npy: No such file", "none.npy")
+        refused("no file matches none-\\*.npy", "none-*.npy")
+        refused("cut.npy: 11328 bytes wanted by its header, 999 present", "cut.npy")
+        refused("zero.npy holds no records", "zero.npy")
+        refused(r'wide.npy is float32\[700, 5\], and input "x" is float32\[batch, 4\]', "wide.npy")
+        refused(r"x.csv:602: column \"c\".*oh", "x.csv")
+        refused('x.csv gives 2 columns, and input "x" takes 4; name the columns', "x.csv#a,b", code=2)
+        refused('no column "z"', "x.csv#a,b,c,z", code=2)
+        refused("words.txt is text", "words.txt", code=3)
+        refused("there is no folder none; make it", "x.npy", out="none/out.npy")
+        refused("folder.npy is a folder, not a file", "x.npy", out="folder.npy")
+        refused('other.npy.parts is needed for parts of the result, and has "mine" in it', "x.npy", out="other.npy")
+        refused("m.onnx has one set of weights, and no checkpoints", "x.npy", code=2, more=["--from", "7"])
+
+
+def an_interrupted_one_goes_on(weft):
+    """Killed, and stopped by Ctrl-C: the same command goes on, and the result has the bytes of one that nobody
+    disturbed."""
+    with weftlib.Cluster(weft) as c:
+        a_model(c, 500, 700)
+        np.save(c.path("x.npy"), np.random.default_rng(3).normal(size=(40000, 500)).astype(np.float32))
+        for out in ("out.npy", "out.csv"):
+            words = ["predict", "m.onnx", "--input", "x=x.npy", "--batch", "64", "--split-records", "128", "-o"]
+            c.must(*words, "whole-" + out)
+            parts, counted = c.path(out + ".parts"), []
+            for how in (signal.SIGKILL, signal.SIGINT, signal.SIGTERM):
+                had = len(os.listdir(parts)) if counted else 0
+                p = subprocess.Popen([c.weft, *words, out], cwd=c.path("."), stderr=subprocess.PIPE, text=True)
+                weftlib.until(lambda: os.path.isdir(parts) and len(os.listdir(parts)) > had + 10, "parts")
+                p.send_signal(how)
+                told = p.communicate()[1]
+                weftlib.check(how == signal.SIGKILL or p.returncode == 5 and "the same command goes on" in told,
+                              f"{how}: exit {p.returncode}, {told}")
+                weftlib.check(not os.path.exists(c.path(out)), f"{out} is there before it is whole")
+                counted.append(len(os.listdir(parts)))
+            told = c.must(*words, out).err
+            weftlib.check(re.search(r"\d+ of 313 parts of out\.... are there: it goes on", told), told)
+            weftlib.check(counted[0] < counted[1] < counted[2] < 313, f"parts: {counted}")
+            with open(c.path(out), "rb") as a, open(c.path("whole-" + out), "rb") as b:
+                weftlib.check(a.read() == b.read(), f"{out} has other bytes")
+            weftlib.check(not os.path.exists(parts), "the parts are left")
+            c.must(*words, out)  # over one that is there
+        p = subprocess.Popen([c.weft, *words, out], cwd=c.path("."), stderr=subprocess.DEVNULL)
+        weftlib.until(lambda: os.path.isdir(parts) and len(os.listdir(parts)) > 1, "parts")
+        said(c, *words, out, code=1, text="another weft predict writes out.csv")
+        p.kill()
+        p.wait()
+        told = c.must("predict", "m.onnx", "--input", "x=x.npy", "-o", out).err
+        weftlib.check("out.csv.parts held parts of another prediction: it begins anew" in told, told)
+
+
+def memory_does_not_grow_with_the_file(weft):
+    """256 MB of records, through less than 100 MB of memory beyond that of one record."""
+    with weftlib.Cluster(weft) as c:
+        a_model(c, 1000)
+        x = np.lib.format.open_memmap(c.path("x.npy"), "w+", np.float32, (64000, 1000))
+        x[:] = 1
+        x.flush()
+        np.save(c.path("one.npy"), x[:1])
+        most = []
+        for file in ("one.npy", "x.npy"):
+            p = subprocess.Popen([c.weft, "predict", "m.onnx", "--input", f"x={file}", "-o", "o.npy"], cwd=c.path("."),
+                                 stdout=subprocess.DEVNULL)
+            _, status, usage = os.wait4(p.pid, 0)
+            p.returncode = status
+            weftlib.check(status == 0, f"{file}: status {status}")
+            most.append(usage.ru_maxrss >> 10)
+        weftlib.check(most[1] - most[0] < 100, f"{most} MiB")
+
+
+def a_checkpoints_folder_names_its_step(weft):
+    with weftlib.Cluster(weft) as c:
+        c.write("job.yaml", JOB + "checkpoint: {every_steps: 16, keep: 9}\n")
+        write(c, 512)
+        c.must("train", "--local", "job.yaml")
+        folder = c.path("checkpoints/images#1")
+        steps = sorted(n for n in os.listdir(folder) if n.startswith("step-"))
+        weftlib.check(len(steps) > 2, str(steps))
+        for step in steps:
+            c.must("predict", f"{folder}/{step}", "--input", "x=x.npy", "-o", "a.npy")
+            c.must("predict", "images", "--from", str(int(step[5:])), "--input", "x=x.npy", "-o", "b.npy")
+            weftlib.check((np.load(c.path("a.npy")) == np.load(c.path("b.npy"))).all(), f"{step} gives others")
+        c.must("predict", "images", "--input", "x=x.npy", "-o", "b.npy")
+        weftlib.check((np.load(c.path("a.npy")) == np.load(c.path("b.npy"))).all(), "the newest is another")
+
+
 if __name__ == "__main__":
-    weftlib.main([other_records, other_text, other_records_are_standardised_as_the_training_data])
+    weftlib.main([other_records, other_text, other_records_are_standardised_as_the_training_data,
+                  files_of_each_format_give_the_same, each_bad_input_is_one_sentence, an_interrupted_one_goes_on,
+                  memory_does_not_grow_with_the_file, a_checkpoints_folder_names_its_step])

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/session/prediction.h - the outputs of a model for all records of files, into files.
+ *
+ * The records are cut into splits of whole batches. The outputs of a split are one or several part
+ * files in the folder OUT.parts, each written under another name, synced and renamed: so a part is
+ * there whole or not at all, whoever writes it and however often. Once all are there they are
+ * joined into OUT. What was asked for, and of which files, stands in OUT.parts/request.json: with
+ * the same request a later process goes on where the parts end.
+ *
+ * A batch is the same records whoever computes it, so OUT has the same bytes wherever it was
+ * interrupted and among however many processes its splits were divided.
+ *
+ * Belongs to one thread at a time.
+ */
+#ifndef WF_SESSION_PREDICTION_H
+#define WF_SESSION_PREDICTION_H
+
+#include "common/base/arena.h"
+#include "common/base/bytes.h"
+#include "common/base/disk.h"
+#include "common/base/status.h"
+#include "common/kernels/pool.h"
+#include "common/tensor/device.h"
+#include "common/tensor/tensor.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    WF_PREDICTION_INPUTS = 64,
+    WF_PREDICTION_FILES = 4096, /* paths and patterns of an input */
+    WF_PREDICTION_BATCH = 256,
+    WF_PREDICTION_TEXT = 8 << 20 /* bytes of a request */
+};
+
+/* What is asked for. All borrowed; paths that other processes are to understand are absolute. */
+typedef struct wf_prediction_ask {
+    const char *model; /* path of an ONNX file; NULL: the model of a job: */
+    const char *job;   /* the text of its file, */
+    const char *job_path;
+    const char *run;            /* the run whose checkpoint has the weights, */
+    const char *checkpoint_dir; /* which is below this folder, */
+    int64_t step;               /* and its step, or as wf_weights_read has it */
+    struct wf_prediction_input {
+        const char *name;
+        const char *const *paths; /* [n] */
+        size_t n;
+    } inputs[WF_PREDICTION_INPUTS]; /* [n_inputs] */
+    size_t n_inputs;
+    const char *out;        /* OUT.npy, OUT.csv, or a folder of npy files */
+    uint64_t batch;         /* records that are computed at once */
+    uint64_t split_records; /* of a part; 0: chosen */
+    uint64_t records;       /* in all, as whoever asked has found them; 0: not known yet */
+} wf_prediction_ask;
+
+typedef struct wf_prediction_how {
+    wf_pool *pool;           /* borrowed */
+    const wf_device *device; /* NULL: the cpu */
+    wf_disk *disk;           /* of the parts and of OUT */
+    /* A sentence that the compiler warns with, and one about a checkpoint that is passed over;
+     * NULL: they are not wanted. */
+    void (*warn)(void *arg, const char *sentence);
+    void (*tell)(void *arg, const char *sentence);
+    bool (*stopped)(
+        void *arg); /* whether to end with WF_STOPPED, asked now and then; NULL: never */
+    void *arg;
+} wf_prediction_how;
+
+typedef struct wf_prediction wf_prediction;
+
+/* Reads the model and the weights, finds the records, and computes the first batch to see what the
+ * outputs are: what cannot be done is found here, before anything is written. What `ask` points to
+ * is borrowed for the prediction's life. The caller owns *out. Errors: those of the model, of its
+ * checkpoint and of reading the files; WF_USAGE for an input that is not there or not fed, whose
+ * name is then in the hint, and for outputs that do not go into such a file; WF_SHAPE for inputs of
+ * different numbers of records; WF_INVALID when there are other records than ask->records. */
+WF_MUST_USE wf_status wf_prediction_open(const wf_prediction_ask *ask, const wf_prediction_how *how,
+                                         wf_prediction **out, wf_err *err);
+/* Frees *p and sets it to NULL; NULL is fine. */
+void wf_prediction_free(wf_prediction **p);
+
+/* The folder of parts; borrowed. */
+const char *wf_prediction_parts(const wf_prediction *p);
+uint64_t wf_prediction_records(const wf_prediction *p);
+uint64_t wf_prediction_split_records(const wf_prediction *p);
+uint64_t wf_prediction_splits(const wf_prediction *p);
+
+/* The request as text, with all that was found: wf_prediction_read gives it to another process. Two
+ * that are alike have the same model, weights, files and options. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_prediction_write(const wf_prediction *p, wf_bytes *out, wf_err *err);
+/* Whether a text is a request, and no job file. */
+bool wf_prediction_is(const char *text);
+/* Reads a request from anywhere; *out points into the arena. Errors: WF_INVALID, WF_NOMEM. */
+WF_MUST_USE wf_status wf_prediction_read(const char *text, size_t size, wf_arena *a,
+                                         wf_prediction_ask *out, wf_err *err);
+
+/* What the folder of parts held before. */
+typedef struct wf_prediction_found {
+    uint64_t done; /* splits of this request */
+    bool other;    /* parts of another request, which are removed */
+} wf_prediction_found;
+
+/* Makes the folder of parts ready for this request. Errors: WF_NOTFOUND for a folder of OUT that is
+ * not there; WF_EXISTS for an OUT that is something else; WF_IO. */
+WF_MUST_USE wf_status wf_prediction_begin(wf_prediction *p, wf_prediction_found *found,
+                                          wf_err *err);
+/* Whether the parts of a split are there, and whole as far as their sizes tell. */
+bool wf_prediction_has(const wf_prediction *p, uint64_t split);
+/* Computes a split and writes its parts, unless they are there. Errors: those of reading and of
+ * plans; WF_IO. */
+WF_MUST_USE wf_status wf_prediction_split(wf_prediction *p, uint64_t split, wf_err *err);
+/* Removes the folder of parts: of a request that can come to nothing. */
+void wf_prediction_drop(wf_prediction *p);
+/* Joins all parts into OUT, calling tell(arg, file, dtype, rank, dims) for each file that it has
+ * made (of csv with WF_NONE and [records, columns]), and removes the folder of parts. Errors:
+ * WF_CORRUPT for a part that is not there or damaged, which is removed; WF_IO. */
+WF_MUST_USE wf_status wf_prediction_join(wf_prediction *p,
+                                         void (*tell)(void *arg, const char *file, wf_dtype dtype,
+                                                      uint32_t rank, const int64_t dims[]),
+                                         void *arg, wf_err *err);
+
+#endif

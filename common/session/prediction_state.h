@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/session/prediction_state.h - what the files of a prediction share; nobody else includes
+ * it.
+ *
+ *   prediction.c          opened; splits computed
+ *   prediction_request.c  the request as text
+ *   prediction_parts.c    the folder of parts: begun, written, joined
+ */
+#ifndef WF_SESSION_PREDICTION_STATE_H
+#define WF_SESSION_PREDICTION_STATE_H
+
+#include "common/conf/conf.h"
+#include "common/data/sequence.h"
+#include "common/session/input_files.h"
+#include "common/session/predict.h"
+#include "common/session/prediction.h"
+#include "common/session/weights.h"
+
+/* One input of the model, and what it is fed. */
+typedef struct wf_prediction_feed {
+    const wf_value *value;
+    bool batched;          /* it takes some records at a time, and else all of its file */
+    wf_input_files files;  /* unless it was read whole */
+    wf_sequence *sequence; /* NULL: it was */
+    wf_tensor *tensor;     /* room for the records of a chunk, or all of them */
+    wf_tensor now;         /* those that are fed, in that room */
+} wf_prediction_feed;
+
+/* One output: a record of it, or all of it where there is one run. */
+typedef struct wf_prediction_output {
+    const char *label;
+    wf_dtype dtype;
+    uint32_t rank; /* with the axis of records */
+    int64_t dims[WF_MAX_RANK];
+} wf_prediction_output;
+
+typedef enum wf_prediction_form { WF_INTO_NPY, WF_INTO_FOLDER, WF_INTO_CSV } wf_prediction_form;
+
+struct wf_prediction {
+    wf_arena *arena;
+    wf_prediction_ask ask; /* with the step, the records and the split that were found */
+    wf_prediction_how how;
+    wf_job_conf *job;
+    wf_weights weights;
+    wf_graph *graph;
+    wf_predictor *predictor;
+    const char *name;                               /* for messages */
+    wf_prediction_feed feeds[WF_PREDICTION_INPUTS]; /* [ask.n_inputs] */
+    wf_prediction_output *outputs;                  /* [n_outputs] */
+    size_t n_outputs;
+    uint64_t records; /* 1 where no input has any: there is one run */
+    uint64_t chunk;   /* records in memory */
+    uint64_t n_splits;
+    bool single; /* one run computes all: outputs need not be of records */
+    wf_prediction_form form;
+    const char *parts; /* the folder */
+    uint64_t id;       /* of this process's temporary files */
+};
+
+/* prediction.c: the records of a split. */
+uint64_t wf_prediction_first(const wf_prediction *p, uint64_t split);
+uint64_t wf_prediction_end(const wf_prediction *p, uint64_t split);
+
+/* prediction_parts.c: a split's parts, while they are written. */
+typedef struct wf_part_writer {
+    wf_disk_file **files; /* [n] */
+    size_t n;
+    wf_bytes text; /* of a chunk, for csv */
+} wf_part_writer;
+WF_MUST_USE wf_status wf_part_open(wf_prediction *p, uint64_t split, wf_part_writer *w,
+                                   wf_err *err);
+/* Appends the outputs of some records. */
+WF_MUST_USE wf_status wf_part_add(wf_prediction *p, wf_part_writer *w, const wf_named_list *outputs,
+                                  wf_err *err);
+/* Syncs and renames them. */
+WF_MUST_USE wf_status wf_part_finish(wf_prediction *p, uint64_t split, wf_part_writer *w,
+                                     wf_err *err);
+/* Closes what is open, and removes what has not become a part. */
+void wf_part_close(wf_prediction *p, uint64_t split, wf_part_writer *w);
+/* The files that a split has. */
+size_t wf_part_files(const wf_prediction *p);
+
+#endif
