@@ -62,7 +62,8 @@ typedef struct wf_prepared {
     const char *const *patterns;
     size_t n_patterns;
     int64_t poll_ns, settle_ns, idle_ns;
-    bool balances;       /* slices are moved from ps with more traffic than others */
+    bool predicts; /* splits become files of outputs: there are no variables, no checkpoints */
+    bool balances; /* slices are moved from ps with more traffic than others */
     double balance_over; /* how much, against the mean, is too much; and for how long */
     int64_t balance_after_ns;
     wf_callbacks callbacks;

@@ -59,6 +59,8 @@ wf_status wf_saving_advance(wf_master *m, wf_job *j, wf_err *err)
     const wf_facts *f = wf_master_facts(m);
     bool any = j->epoch->state != WF_EPOCH_NONE;
 
+    if (j->prepared->predicts)
+        return at_end(j) ? end_job(m, j, err) : WF_OK;
     if (j->cut->state != WF_CUT_NONE || m->now_ns < j->cut->retry_ns ||
         j->epoch->state == WF_EPOCH_EVALUATING)
         return WF_OK;

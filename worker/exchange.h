@@ -3,7 +3,7 @@
  * the gradients of a step, and an exchange brings both to the place where the variables live. One
  * row and one file for each place: parameter servers (exchange/ps.c), this process
  * (exchange/local.c), each device of this process (exchange/mirrored.c), each worker
- * (exchange/ring.c).
+ * (exchange/ring.c), nowhere, for a job that has none (exchange/none.c).
  *
  * A set of weights holds one contiguous buffer for each variable. A frozen variable, which never
  * changes, is the same in all sets. Gradient buffers belong to the exchange: a kernel writes
@@ -149,8 +149,8 @@ typedef struct wf_exchange_kind {
     size_t (*device_bytes)(const Weft__Start *start, const wf_device *device);
 } wf_exchange_kind;
 
-extern const wf_exchange_kind wf_exchange_local, wf_exchange_mirrored, wf_exchange_ps,
-    wf_exchange_ring;
+extern const wf_exchange_kind wf_exchange_local, wf_exchange_mirrored, wf_exchange_none,
+    wf_exchange_ps, wf_exchange_ring;
 
 /* Opens the exchange that conf->start names; the caller owns *out. What conf points to is borrowed
  * for its life, but for `ps`. Errors: WF_PROTO for a name that this weft does not know, and for

@@ -66,6 +66,8 @@ wf_status wf_trainer_work(wf_trainer *t, wf_worker *w, wf_err *err)
     int begun = t->begun;
 
     t->begun = NOTHING;
+    if (begun == A_STEP && t->prediction)
+        return wf_trainer_make_prediction(t, w, err);
     WF_TRY(wf_hands_collect(t, w, err));
     if (begun == A_STEP && wf_hands_take(t))
         wf_hands_give(t);

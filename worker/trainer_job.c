@@ -43,6 +43,7 @@ void wf_trainer_halt(void *arg)
     free(t->late);
     t->late = NULL;
     wf_replicas_close(&t->hands[0].replicas);
+    wf_trainer_end_prediction(t);
     t->start = NULL;
     t->begun = NOTHING;
 }
@@ -284,7 +285,8 @@ wf_status wf_trainer_start(void *arg, const Weft__Start *start, wf_worker_job *o
     wf_status rc;
 
     wf_trainer_halt(t);
-    rc = begin(t, start, out, err);
+    rc = start->prediction[0] ? wf_trainer_begin_prediction(t, start, out, err)
+                              : begin(t, start, out, err);
     if (rc != WF_OK)
         wf_trainer_halt(t);
     return rc;
@@ -295,6 +297,8 @@ wf_status wf_trainer_read(void *arg, const wf_batch_id *range, wf_err *err)
     wf_trainer *t = arg;
     uint64_t number = range->number * t->batches;
 
+    if (t->prediction)
+        return WF_OK; /* it reads a split when that is computed */
     if (!t->train.reader)
         return wf_fail(err, WF_PROTO, NULL, "a split before the first round of its data");
     return wf_data_reader_open(t->train.reader, range->epoch, range->split,

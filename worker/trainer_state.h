@@ -3,6 +3,7 @@
  *
  *   trainer.c           made and freed; the operations of a worker
  *   trainer_job.c       a job begins and ends, with its data
+ *   trainer_prediction.c  jobs that predict
  *   trainer_rows.c      the rows of tables that steps and units take
  *   trainer_step.c      steps
  *   trainer_hands.c     steps beside this thread, several at once
@@ -90,9 +91,11 @@ struct wf_trainer {
         bool brought;          /* the plans of the batch before have it too */
         uint64_t took_ns;      /* to read it */
     } next; /* where GPUs compute and there are no tables: of the batch behind the last */
-    wf_named_rows eval_rows; /* of the unit in hand */
-    wf_err eval_why;         /* what was wrong with its records */
-    uint64_t batches;        /* to a step */
+    wf_named_rows eval_rows;          /* of the unit in hand */
+    wf_err eval_why;                  /* what was wrong with its records */
+    struct wf_prediction *prediction; /* of a job that predicts, and has nothing else; or NULL */
+    wf_arena *prediction_arena;
+    uint64_t batches; /* to a step */
     uint64_t seed;
     FILE *loss_log;
     enum { NOTHING = 0, A_STEP, A_UNIT } begun;
@@ -112,6 +115,13 @@ wf_status wf_trainer_read(void *arg, const wf_batch_id *range, wf_err *err);
 
 /* trainer_job.c: makes h->gradients, of h->replicas. Errors: those of options; WF_NOMEM. */
 WF_MUST_USE wf_status wf_trainer_new_gradients(wf_trainer *t, wf_hand *h, wf_err *err);
+
+/* trainer_prediction.c: a job that predicts begins, has its step made, and ends. Errors: those of
+ * wf_prediction_open; of events of the worker. */
+WF_MUST_USE wf_status wf_trainer_begin_prediction(wf_trainer *t, const Weft__Start *start,
+                                                  wf_worker_job *out, wf_err *err);
+WF_MUST_USE wf_status wf_trainer_make_prediction(wf_trainer *t, wf_worker *w, wf_err *err);
+void wf_trainer_end_prediction(wf_trainer *t);
 
 /* trainer_rows.c: the same. */
 wf_status wf_trainer_name_step(void *arg, wf_exchange *x, int set, uint32_t step, bool *known,

@@ -366,7 +366,8 @@ static wf_status open_all(wf_prediction *p, wf_err *err)
     WF_TRY(look_at_outputs(p, err));
     WF_TRY(check_form(p, err));
     choose_chunk(p);
-    return choose_splits(p, err);
+    WF_TRY(choose_splits(p, err));
+    return wf_prediction_make_tag(p, err);
 }
 
 wf_status wf_prediction_open(const wf_prediction_ask *ask, const wf_prediction_how *how,
@@ -412,6 +413,11 @@ void wf_prediction_free(wf_prediction **p)
 const char *wf_prediction_parts(const wf_prediction *p)
 {
     return p->parts;
+}
+
+uint64_t wf_prediction_tag(const wf_prediction *p)
+{
+    return p->ask.tag;
 }
 
 uint64_t wf_prediction_records(const wf_prediction *p)

@@ -51,6 +51,7 @@ typedef struct wf_prediction_ask {
     uint64_t batch;         /* records that are computed at once */
     uint64_t split_records; /* of a part; 0: chosen */
     uint64_t records;       /* in all, as whoever asked has found them; 0: not known yet */
+    uint64_t tag;           /* of the request, in the names of its parts; 0: made of it */
 } wf_prediction_ask;
 
 typedef struct wf_prediction_how {
@@ -85,8 +86,14 @@ uint64_t wf_prediction_records(const wf_prediction *p);
 uint64_t wf_prediction_split_records(const wf_prediction *p);
 uint64_t wf_prediction_splits(const wf_prediction *p);
 
-/* The request as text, with all that was found: wf_prediction_read gives it to another process. Two
- * that are alike have the same model, weights, files and options. Errors: WF_NOMEM. */
+/* A number of the request, with the model, the weights, the files and the options: others have
+ * another one. */
+uint64_t wf_prediction_tag(const wf_prediction *p);
+/* A number of what the files hold here, as far as their sizes tell: two hosts with other ones do
+ * not have the same files. Never 0. */
+uint64_t wf_prediction_digest(const wf_prediction *p);
+/* The request as text for another process, which has the parts of the same names; it reads it with
+ * wf_prediction_read. Errors: WF_INVALID, WF_NOMEM. */
 WF_MUST_USE wf_status wf_prediction_write(const wf_prediction *p, wf_bytes *out, wf_err *err);
 /* Whether a text is a request, and no job file. */
 bool wf_prediction_is(const char *text);

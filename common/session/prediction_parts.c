@@ -25,19 +25,23 @@ size_t wf_part_files(const wf_prediction *p)
     return p->form == WF_INTO_CSV ? 1 : p->n_outputs;
 }
 
-/* ---- names ---- */
+/* ---- names ----
+ *
+ * With the request's tag: somebody may still write parts of one that was there before.
+ */
 
 static const char *part_path(const wf_prediction *p, uint64_t split, size_t file, char path[])
 {
-    snprintf(path, PATH_MAX, "%s/part-%08" PRIu64 ".%zu", p->parts, split, file);
+    snprintf(path, PATH_MAX, "%s/part-%016" PRIx64 "-%08" PRIu64 ".%zu", p->parts, p->ask.tag,
+             split, file);
     return path;
 }
 
 /* Of this process alone: several may write the same part. */
 static const char *temporary_path(const wf_prediction *p, uint64_t split, size_t file, char path[])
 {
-    snprintf(path, PATH_MAX, "%s/part-%08" PRIu64 ".%zu.%016" PRIx64 ".tmp", p->parts, split, file,
-             p->id);
+    snprintf(path, PATH_MAX, "%s/part-%016" PRIx64 "-%08" PRIu64 ".%zu.%016" PRIx64 ".tmp",
+             p->parts, p->ask.tag, split, file, p->id);
     return path;
 }
 
@@ -260,7 +264,7 @@ wf_status wf_prediction_begin(wf_prediction *p, wf_prediction_found *found, wf_e
     wf_status rc;
 
     *found = (wf_prediction_found){0};
-    rc = wf_prediction_write(p, &request, err);
+    rc = wf_prediction_describe(p, &request, err);
     if (rc == WF_OK)
         rc = begin(p, &request, found, err);
     wf_bytes_close(&request);

@@ -4,9 +4,12 @@
 #include "common/ckpt/json.h"
 #include "common/session/prediction_state.h"
 
-#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <xxhash.h>
 
 /* The first key: what tells a request from a job file, which is YAML of other keys. */
 static const char BEGIN[] = "{\"weft\": \"prediction\",";
@@ -57,13 +60,10 @@ static json_t *inputs_of(const wf_prediction_ask *a)
     return out;
 }
 
-wf_status wf_prediction_write(const wf_prediction *p, wf_bytes *out, wf_err *err)
+static json_t *request_of(const wf_prediction_ask *a)
 {
-    const wf_prediction_ask *a = &p->ask;
     json_t *o = json_object();
-    char *text;
 
-    wf_json_begin();
     json_object_set_new(o, "weft", json_string("prediction"));
     if (a->model) {
         json_object_set_new(o, "model", json_string(a->model));
@@ -79,8 +79,14 @@ wf_status wf_prediction_write(const wf_prediction *p, wf_bytes *out, wf_err *err
     json_object_set_new(o, "batch", json_integer((json_int_t)a->batch));
     json_object_set_new(o, "split_records", json_integer((json_int_t)a->split_records));
     json_object_set_new(o, "records", json_integer((json_int_t)a->records));
-    json_object_set_new(o, "files", files_of(p));
-    text = json_dumps(o, JSON_PRESERVE_ORDER);
+    return o;
+}
+
+/* Takes o. */
+static wf_status write_object(json_t *o, wf_bytes *out, wf_err *err)
+{
+    char *text = json_dumps(o, JSON_PRESERVE_ORDER);
+
     json_decref(o);
     if (!text || wf_json_ran_out()) {
         free(text);
@@ -90,6 +96,61 @@ wf_status wf_prediction_write(const wf_prediction *p, wf_bytes *out, wf_err *err
     wf_bytes_puts(out, text);
     free(text);
     return wf_bytes_check(out, err);
+}
+
+wf_status wf_prediction_write(const wf_prediction *p, wf_bytes *out, wf_err *err)
+{
+    char tag[32];
+    json_t *o;
+
+    wf_json_begin();
+    o = request_of(&p->ask);
+    snprintf(tag, sizeof tag, "%016" PRIx64, p->ask.tag);
+    json_object_set_new(o, "tag", json_string(tag));
+    return write_object(o, out, err);
+}
+
+wf_status wf_prediction_describe(const wf_prediction *p, wf_bytes *out, wf_err *err)
+{
+    json_t *o;
+
+    wf_json_begin();
+    o = request_of(&p->ask);
+    json_object_set_new(o, "files", files_of(p));
+    return write_object(o, out, err);
+}
+
+wf_status wf_prediction_make_tag(wf_prediction *p, wf_err *err)
+{
+    wf_bytes text = {0};
+    wf_status rc;
+
+    if (p->ask.tag)
+        return WF_OK;
+    rc = wf_prediction_describe(p, &text, err);
+    if (rc == WF_OK)
+        p->ask.tag = XXH3_64bits(text.data, text.size) | 1;
+    wf_bytes_close(&text);
+    return rc;
+}
+
+uint64_t wf_prediction_digest(const wf_prediction *p)
+{
+    uint64_t digest = XXH3_64bits_withSeed(&p->records, sizeof p->records, p->ask.tag);
+
+    for (size_t i = 0; i < p->ask.n_inputs; i++) {
+        const wf_sequence *s = p->feeds[i].sequence;
+        const char *path;
+
+        for (size_t k = 0; s && (path = wf_sequence_file(s, k)); k++) {
+            struct stat st;
+            uint64_t bytes = stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
+
+            digest = XXH3_64bits_withSeed(path, strlen(path), digest);
+            digest = XXH3_64bits_withSeed(&bytes, sizeof bytes, digest);
+        }
+    }
+    return digest | 1;
 }
 
 /* ---- read ---- */
@@ -176,6 +237,7 @@ static wf_status take_inputs(const json_t *list, wf_arena *a, wf_prediction_ask 
 static wf_status take(const json_t *o, wf_arena *a, wf_prediction_ask *out, wf_err *err)
 {
     int64_t batch = 0, split = 0, records = 0;
+    const char *tag = "";
 
     if (json_object_get(o, "model")) {
         WF_TRY(take_text(o, "model", a, &out->model, err));
@@ -193,6 +255,9 @@ static wf_status take(const json_t *o, wf_arena *a, wf_prediction_ask *out, wf_e
     WF_TRY(take_number(o, "batch", 1, &batch, err));
     WF_TRY(take_number(o, "split_records", 1, &split, err));
     WF_TRY(take_number(o, "records", 1, &records, err));
+    WF_TRY(take_text(o, "tag", a, &tag, err));
+    if (strlen(tag) != 16 || sscanf(tag, "%16" SCNx64, &out->tag) != 1 || out->tag == 0)
+        return wrong("tag", err);
     out->batch = (uint64_t)batch;
     out->split_records = (uint64_t)split;
     out->records = (uint64_t)records;

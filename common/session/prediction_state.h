@@ -61,6 +61,11 @@ struct wf_prediction {
 uint64_t wf_prediction_first(const wf_prediction *p, uint64_t split);
 uint64_t wf_prediction_end(const wf_prediction *p, uint64_t split);
 
+/* prediction_request.c: the request with the files that were found, to be compared with another;
+ * and ask.tag, where it has none. */
+WF_MUST_USE wf_status wf_prediction_describe(const wf_prediction *p, wf_bytes *out, wf_err *err);
+WF_MUST_USE wf_status wf_prediction_make_tag(wf_prediction *p, wf_err *err);
+
 /* prediction_parts.c: a split's parts, while they are written. */
 typedef struct wf_part_writer {
     wf_disk_file **files; /* [n] */

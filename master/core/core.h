@@ -56,6 +56,8 @@ struct wf_master {
     struct wf_job *job;                  /* the one in hand, or NULL */
     uint16_t job_number, job_generation; /* of the one in hand, as each header has them; 0: none */
 
+    bool predicts; /* it has no variables: whoever is lost is no loss to it */
+
     struct wf_placement *placement; /* master/placement */
 
     /* master/epoch */

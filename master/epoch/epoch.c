@@ -571,7 +571,8 @@ wf_status wf_epoch_advance(wf_master *m, wf_job *j, bool holding, bool cut_open,
         return evaluate(m, j, err);
     if (e->state == WF_EPOCH_TRAINING) {
         move(j, WF_EPOCH_WAS_EVALUATED);
-        tell_epoch(m, j, "");
+        if (!j->prepared->predicts)
+            tell_epoch(m, j, "");
     }
     if (e->callbacks.save) { /* before anything changes these weights */
         j->cut_wanted = true;

@@ -191,7 +191,8 @@ wf_status wf_generation_start(wf_master *m, wf_job *j, double rate, wf_err *err)
     const wf_facts *f = wf_master_facts(m);
     size_t bytes = 0;
 
-    if (m->view_stale || !f->to_start || (m->n_ps > 0 && !f->variables_here) || !f->ps_have_view)
+    if (m->view_stale || !f->to_start || (m->n_ps > 0 && !f->variables_here) ||
+        (!f->ps_have_view && !m->predicts))
         return WF_OK;
     for (uint32_t i = 0; i < m->n_members && bytes < MOST_START_BYTES; i++) {
         wf_member *who = &m->members[i];
@@ -199,8 +200,8 @@ wf_status wf_generation_start(wf_master *m, wf_job *j, double rate, wf_err *err)
         if (who->task.role != WF_ROLE_WORKER || !wf_member_is_registered(who) ||
             who->generation == j->generation || wf_generation_is_barred(who, j))
             continue;
-        WF_TRY(m->n_ps ? send_start(m, j, who, &own, err)
-                       : send_start_joining(m, j, who, rate, err));
+        WF_TRY(m->n_ps || m->predicts ? send_start(m, j, who, &own, err)
+                                      : send_start_joining(m, j, who, rate, err));
         bytes += j->start.size;
     }
     return WF_OK;
@@ -211,7 +212,7 @@ wf_status wf_generation_tell(wf_master *m, wf_job *j, wf_err *err)
     Weft__View view;
     wf_status rc = WF_OK;
 
-    if (m->n_ps > 0 || m->view_stale || j->told_view == m->view)
+    if (m->n_ps > 0 || m->predicts || m->view_stale || j->told_view == m->view)
         return WF_OK;
     WF_TRY(wf_view_of_part(m, j->generation, &view, err));
     for (uint32_t i = 0; rc == WF_OK && i < m->n_members; i++)

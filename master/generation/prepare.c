@@ -12,6 +12,7 @@
 #include "common/optim/rule.h"
 #include "common/session/job_data_conf.h"
 #include "common/session/job_data_message.h"
+#include "common/session/prediction.h"
 #include "common/wire/coding.h"
 
 #include <inttypes.h>
@@ -440,19 +441,54 @@ static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *run,
     return WF_OK;
 }
 
-wf_status wf_master_prepare(const char *run, const char *text, const char *path,
-                            const wf_master_cluster *cluster, wf_prepared **out, wf_err *err)
+/* A request instead of a job: its records are dealt in the splits that it has, each of which is one
+ * step. Workers read the model and the files themselves. */
+static wf_status fill_prediction(wf_prepared *p, const char *run, const char *text, wf_err *err)
+{
+    wf_prediction_ask ask;
+
+    WF_TRY(wf_prediction_read(text, strlen(text), p->arena, &ask, err));
+    weft__setup__init(&p->setup);
+    weft__start__init(&p->start);
+    p->setup.job = wf_arena_strdup(p->arena, run);
+    p->setup.digest = wf_arena_printf(p->arena, "%016" PRIx64, ask.tag);
+    p->start.prediction = wf_arena_strdup(p->arena, text);
+    if (!p->setup.job || !p->setup.digest || !p->start.prediction)
+        return out_of_memory(err);
+    share_with_start(p);
+    p->start.strategy = (char *)"none";
+    p->predicts = true;
+    p->epochs = 1;
+    p->batch = p->split_records = ask.split_records;
+    return WF_OK;
+}
+
+static wf_status fill_job(wf_prepared *p, const char *run, const char *text, const char *path,
+                          const wf_master_cluster *cluster, wf_err *err)
 {
     wf_job_conf *job = NULL;
-    wf_prepared *p;
     wf_status rc;
 
     WF_TRY(wf_job_parse(text, strlen(text), path, &job, err));
-    p = calloc(1, sizeof *p);
+    rc = fill(p, job, run, cluster, err);
+    wf_job_free(&job);
+    return rc;
+}
+
+wf_status wf_master_prepare(const char *run, const char *text, const char *path,
+                            const wf_master_cluster *cluster, wf_prepared **out, wf_err *err)
+{
+    wf_prepared *p = calloc(1, sizeof *p);
+    wf_status rc;
+
     if (p)
         p->arena = wf_arena_new(0);
-    rc = p && p->arena ? fill(p, job, run, cluster, err) : out_of_memory(err);
-    wf_job_free(&job);
+    if (!p || !p->arena)
+        rc = out_of_memory(err);
+    else if (wf_prediction_is(text))
+        rc = fill_prediction(p, run, text, err);
+    else
+        rc = fill_job(p, run, text, path, cluster, err);
     if (rc != WF_OK)
         wf_prepared_free(&p);
     *out = p;

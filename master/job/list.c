@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* master/job/list.c - the jobs that were submitted, and the one in hand. */
 #include "common/base/rng.h"
+#include "common/session/prediction.h"
 #include "master/job/job.h"
 
 #include <stdio.h>
@@ -119,6 +120,7 @@ void wf_job_take(wf_master *m, wf_job *j)
     wf_assert(!j || m->jobs[j->number - 1] == j);
     m->facts_known &= m->job == j;
     m->job = j;
+    m->predicts = j && wf_prediction_is(j->text);
     m->job_number = j ? (uint16_t)j->number : 0;
     m->job_generation = j ? j->generation : 0;
 }

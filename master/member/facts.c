@@ -7,10 +7,12 @@ static void add_ps(const wf_master *m, const wf_member *who, wf_facts *f)
     bool here = wf_member_is_registered(who);
     bool holds = m->job && wf_member_has_part(who, m->job_generation);
 
+    f->ps_have_view &= who->view_acked == m->view;
+    if (!wf_member_holds_variables(m, who))
+        return;
     f->variables_here &= here;
     f->variables_ready &= here && holds;
     f->variables_gone |= here && !holds;
-    f->ps_have_view &= who->view_acked == m->view;
 }
 
 /* What the workers of a cluster without ps have: all variables each, and one is enough. */
@@ -54,6 +56,7 @@ static void add_worker(const wf_master *m, wf_member *who, wf_facts *f)
 const wf_facts *wf_master_facts(wf_master *m)
 {
     wf_facts f = {.variables_here = true, .variables_ready = true, .ps_have_view = true};
+    const bool on_workers = m->n_ps == 0 && !m->predicts;
     held h = {0};
 
     if (m->facts_known)
@@ -65,12 +68,12 @@ const wf_facts *wf_master_facts(wf_master *m)
             add_ps(m, who, &f);
         else
             add_worker(m, who, &f);
-        if (m->n_ps == 0)
+        if (on_workers)
             add_holder(m, who, &f, &h);
     }
-    f.variables_ready &= m->n_ps > 0 || h.by_one_here;
-    f.variables_gone |= m->n_ps == 0 && h.here && !h.by_any;
-    f.variables_kept = m->n_ps ? f.variables_ready : h.by_one_here && !f.worker_away;
+    f.variables_ready &= !on_workers || h.by_one_here;
+    f.variables_gone |= on_workers && h.here && !h.by_any;
+    f.variables_kept = on_workers ? h.by_one_here && !f.worker_away : f.variables_ready;
     wf_assert(!f.chief || wf_member_is_live(f.chief)); /* M3 */
     *m->facts = f;
     m->facts_known = true;

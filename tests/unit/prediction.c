@@ -10,6 +10,7 @@
 #include "tests/unit/graph_test.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
 enum { RECORDS = 23, BATCH = 2, SPLIT = 6, SPLITS = 4 };
 
@@ -245,6 +246,7 @@ static void splits_that_are_there_are_not_computed_again(void **unused)
     wf_prediction_found found;
     uint64_t done = 0;
     wf_err err = {0};
+    char path[PATH_MAX];
     size_t size;
 
     (void)unused;
@@ -258,7 +260,8 @@ static void splits_that_are_there_are_not_computed_again(void **unused)
     wf_prediction_free(&other);
     assert_false(wf_prediction_has(p, 0));
     assert_true(wf_prediction_has(p, 3));
-    wf_memdisk_bytes(m, "/out.parts/part-00000002.0", &size)[0] ^= 1;
+    snprintf(path, sizeof path, "/out.parts/part-%016" PRIx64 "-00000002.0", wf_prediction_tag(p));
+    wf_memdisk_bytes(m, path, &size)[0] ^= 1;
     assert_false(wf_prediction_has(p, 2));
     wf_prediction_free(&p);
     assert_ok(predict(m, "/out", &done, &err), err);
