@@ -186,24 +186,26 @@ static wf_status say_end(const wf_cluster_conf *conf, const json_t *job, const c
     if (strcmp(state, "done") == 0)
         snprintf(next, sizeof next, "weft export %s -o %s.onnx", plain, plain);
     else
-        snprintf(next, sizeof next, "%s", again);
+        snprintf(next, sizeof next, "%s", again ? again : "");
     /* A command that is to be copied is not broken over the end of a line. */
-    wf_term_print(stdout, "%s%snext: %s\n", wf_bytes_str(&line),
-                  term.tty && line.size + strlen(next) + 8 > (size_t)term.columns ? "\n" : "  ",
-                  next);
+    if (again)
+        wf_term_print(stdout, "%s%snext: %s\n", wf_bytes_str(&line),
+                      term.tty && line.size + strlen(next) + 8 > (size_t)term.columns ? "\n" : "  ",
+                      next);
     wf_bytes_close(&line);
     if (strcmp(state, "done") != 0)
         return wf_fail(err, WF_STOPPED, NULL, "job %s: %s", name, text(job, "reason"));
     return WF_OK;
 }
 
-static wf_status ask_stop(wf_ask *a, wf_progress *p, const char *job, wf_err *err)
+static wf_status ask_stop(wf_ask *a, wf_progress *p, const char *job, bool saved, wf_err *err)
 {
     Weft__Ask ask = WEFT__ASK__INIT;
     wf_status rc;
 
     wf_progress_clear(p);
-    wf_term_print(stderr, "stopping %s with a checkpoint; Ctrl-C again leaves it to itself\n", job);
+    wf_term_print(stderr, "stopping %s%s; Ctrl-C again leaves it to itself\n", job,
+                  saved ? " with a checkpoint" : "");
     ask.command = "stop";
     ask.job = (char *)job;
     rc = wf_ask_send(a, &ask, PATIENCE_MS, NULL, err);
@@ -356,7 +358,7 @@ wf_status wf_follow(const wf_cluster_conf *conf, wf_ask *a, const char *job, con
     while (rc == WF_OK && !over && !had_enough()) {
         if (interrupts == 1 && !asked) {
             asked = true;
-            rc = ask_stop(a, &f.progress, f.name, err);
+            rc = ask_stop(a, &f.progress, f.name, again != NULL, err);
         }
         if (rc == WF_OK)
             rc = look(conf, a, &f, &over, err);

@@ -18,9 +18,9 @@ bool wf_follow_interrupted(void);
 const char *wf_recover_command(const char *job, char *text, size_t size);
 
 /* Follows a job until it is over. Ctrl-C asks the master to stop it with a checkpoint; a second one
- * stops following. `again` is the command that goes on with a job that was stopped. Ends with the
- * sentence of its result on stdout. Errors: the job's failure; WF_STOPPED; WF_TIMEOUT when the
- * master is gone for long. */
+ * stops following. `again` is the command that goes on with a job that was stopped; NULL: it has
+ * no checkpoints, and no sentence of its result is wanted. Else ends with that sentence on stdout.
+ * Errors: the job's failure; WF_STOPPED; WF_TIMEOUT when the master is gone for long. */
 WF_MUST_USE wf_status wf_follow(const wf_cluster_conf *conf, wf_ask *a, const char *job,
                                 const char *again, wf_err *err);
 

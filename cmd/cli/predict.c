@@ -6,6 +6,7 @@
 #include "cmd/cli/following.h"
 #include "cmd/cli/library.h"
 #include "cmd/cli/place.h"
+#include "cmd/cli/predict_spread.h"
 #include "cmd/cli/progress.h"
 #include "cmd/cli/term.h"
 #include "common/base/clock.h"
@@ -34,9 +35,11 @@ typedef struct request {
     wf_words inputs; /* NAME=FILE */
     wf_prediction_ask ask;
     uint32_t threads;
+    bool spread;
 
     wf_arena *arena;
     wf_cluster_conf *conf;
+    char here[PATH_MAX]; /* the folder in which the command was given */
     char path[PATH_MAX], run[WF_RUN_NAME], dir[PATH_MAX];
     wf_bytes text;
     wf_pool *pool;
@@ -52,6 +55,16 @@ static bool ends_with(const char *text, const char *end)
 }
 
 /* ---- the model ---- */
+
+/* As other processes find it; as it is given where nobody else is to. */
+static wf_status shared_path(request *r, const char *path, const char **out, wf_err *err)
+{
+    *out = path;
+    if (!r->spread || path[0] == '/')
+        return WF_OK;
+    *out = wf_arena_printf(r->arena, "%s/%s", r->here, path);
+    return *out ? WF_OK : wf_fail_nomem(err, strlen(path));
+}
 
 /* A checkpoint's folder, CHECKPOINTS/RUN/step-N: the run of that name, at that step. */
 static bool take_checkpoint(request *r, char run[WF_RUN_NAME])
@@ -110,7 +123,7 @@ static wf_status take_job(request *r, wf_err *err)
     const char *word = r->what;
 
     r->ask.step = WF_STEP_NEWEST;
-    WF_TRY(wf_place_cluster(r->cluster, false, &r->conf, err));
+    WF_TRY(wf_place_cluster(r->cluster, r->spread, &r->conf, err));
     snprintf(r->dir, sizeof r->dir, "%s", r->conf->checkpoint_dir);
     if (take_checkpoint(r, run))
         word = run;
@@ -119,7 +132,7 @@ static wf_status take_job(request *r, wf_err *err)
     if (!r->run[0])
         WF_TRY(find_run(r, err));
     r->ask.job = wf_bytes_str(&r->text);
-    r->ask.job_path = r->path;
+    WF_TRY(shared_path(r, r->path, &r->ask.job_path, err));
     r->ask.run = r->run;
     r->ask.checkpoint_dir = r->dir;
     return WF_OK;
@@ -132,8 +145,9 @@ static wf_status take_model(request *r, wf_err *err)
     if (r->from)
         return wf_fail(err, WF_USAGE, "leave --from out",
                        "%s has one set of weights, and no checkpoints", r->what);
-    r->ask.model = r->what;
-    return WF_OK;
+    if (r->spread)
+        WF_TRY(wf_place_cluster(r->cluster, true, &r->conf, err));
+    return shared_path(r, r->what, &r->ask.model, err);
 }
 
 /* ---- inputs ---- */
@@ -167,9 +181,10 @@ static wf_status take_input(request *r, const char *word, wf_err *err)
         return wf_fail_nomem(err, in->n * sizeof *paths);
     for (size_t i = 0; i < in->n; i++)
         paths[i] = in->paths[i];
-    paths[in->n++] = equals + 1;
+    WF_TRY(shared_path(r, equals + 1, &paths[in->n], err));
     in->paths = paths;
     in->name = name;
+    in->n++;
     return WF_OK;
 }
 
@@ -189,12 +204,16 @@ static void tell(void *arg, const char *sentence)
     wf_term_print(stderr, "%s\n", sentence);
 }
 
+/* By the path that was given. */
 static void tell_file(void *arg, const char *file, wf_dtype dtype, uint32_t rank,
                       const int64_t dims[])
 {
+    const request *r = arg;
+    size_t n = strlen(r->here);
     char text[128];
 
-    (void)arg;
+    if (r->out[0] != '/' && strncmp(file, r->here, n) == 0 && file[n] == '/')
+        file += n + 1;
     if (dtype == WF_NONE)
         wf_term_print(stdout, "%s: %" PRId64 " rows of %" PRId64 "\n", file, dims[0], dims[1]);
     else
@@ -282,34 +301,48 @@ static wf_status compute(request *r, wf_err *err)
         computed += there - i * each;
         if (rc == WF_OK)
             show(p, &progress, began_ns, there, computed);
-        if (rc == WF_STOPPED)
-            rc = wf_fail(err, rc, "the same command goes on",
-                         "interrupted: %" PRIu64 " of %" PRIu64 " parts of %s are computed", i, n,
-                         r->out);
     }
     wf_progress_clear(&progress);
     return rc;
 }
 
-/* Whether the same command may come further another time. */
+static wf_status interrupted(const request *r, wf_err *err)
+{
+    uint64_t n = wf_prediction_splits(r->prediction), done = 0;
+
+    for (uint64_t i = 0; i < n; i++)
+        done += wf_prediction_has(r->prediction, i);
+    return wf_fail(err, WF_STOPPED, "the same command goes on",
+                   "interrupted: %" PRIu64 " of %" PRIu64 " parts of %s are computed", done, n,
+                   r->out);
+}
+
+/* Whether the same command may come further another time: of files that are wrong it cannot. */
 static bool may_go_on(wf_status rc)
 {
     return rc == WF_OK || rc == WF_STOPPED || rc == WF_IO || rc == WF_NOMEM || rc == WF_FULL ||
            rc == WF_CORRUPT;
 }
 
-static wf_status predict_here(request *r, wf_err *err)
+static wf_status predict(request *r, wf_err *err)
 {
     uint64_t done = 0;
-    wf_status rc;
+    wf_status rc = WF_OK;
 
     wf_follow_catch();
     WF_TRY(open_here(r, err));
     WF_TRY(begin(r, &done, err));
-    rc = compute(r, err);
+    if (r->spread && done < wf_prediction_splits(r->prediction))
+        rc = wf_predict_spread(r->conf, r->prediction, err);
+    else
+        r->spread = false;
+    if (rc == WF_OK) /* of a spread one what workers have set aside */
+        rc = compute(r, err);
+    if (rc == WF_STOPPED)
+        return interrupted(r, err);
     if (rc == WF_OK)
-        rc = wf_prediction_join(r->prediction, tell_file, NULL, err);
-    if (!may_go_on(rc))
+        rc = wf_prediction_join(r->prediction, tell_file, r, err);
+    if (!may_go_on(rc) && !r->spread)
         wf_prediction_drop(r->prediction);
     return rc;
 }
@@ -343,19 +376,25 @@ static wf_status read_args(int argc, char *argv[], request *r, wf_err *err)
 {
     const char *batch = NULL, *threads = NULL, *split = NULL;
     wf_words words;
-    const wf_flag flags[] = {
-        {"input", 'i', .words = &r->inputs},   {"output", 'o', .value = &r->out},
-        {"from", 0, .value = &r->from},        {"batch", 0, .value = &batch},
-        {"split-records", 0, .value = &split}, {"threads", 0, .value = &threads},
-        {"cluster", 0, .value = &r->cluster},  {0}};
+    const wf_flag flags[] = {{"input", 'i', .words = &r->inputs},
+                             {"output", 'o', .value = &r->out},
+                             {"from", 0, .value = &r->from},
+                             {"batch", 0, .value = &batch},
+                             {"split-records", 0, .value = &split},
+                             {"threads", 0, .value = &threads},
+                             {"spread", 0, .set = &r->spread},
+                             {"cluster", 0, .value = &r->cluster},
+                             {0}};
 
     WF_TRY(wf_args(flags, argc, argv, 1, 1, &words, err));
     r->what = words.word[0];
+    if (!getcwd(r->here, sizeof r->here))
+        return wf_fail_errno(err, errno, NULL, "cannot tell which folder this is");
     WF_TRY(take_numbers(r, batch, split, threads, err));
     if (!r->out || !r->out[0])
         return wf_fail(err, WF_USAGE, "add -o OUT.npy or -o OUT.csv",
                        "weft predict needs a file to write to");
-    r->ask.out = r->out;
+    WF_TRY(shared_path(r, r->out, &r->ask.out, err));
     for (size_t i = 0; i < r->inputs.n; i++)
         WF_TRY(take_input(r, r->inputs.word[i], err));
     return WF_OK;
@@ -369,7 +408,7 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     if (rc == WF_OK)
         rc = take_model(&r, err);
     if (rc == WF_OK)
-        rc = predict_here(&r, err);
+        rc = predict(&r, err);
     wf_prediction_free(&r.prediction);
     wf_pool_free(&r.pool);
     wf_bytes_close(&r.text);
@@ -384,7 +423,7 @@ const wf_cmd wf_cmd_predict = {
     .name = "predict",
     .help = "outputs of a trained job or an ONNX file for records in files",
     .usage =
-        "weft predict JOB|JOB.yaml|CHECKPOINT|MODEL.onnx --input NAME=FILE ... -o OUT\n"
+        "weft predict JOB|JOB.yaml|CHECKPOINT|MODEL.onnx --input NAME=FILE ... -o OUT [--spread]\n"
         "\n"
         "Computes the outputs for all records of the files, in this process. For a job, the files\n"
         "are npy files or files of the job's format; they pass through data.map as in training, "
@@ -400,6 +439,9 @@ const wf_cmd wf_cmd_predict = {
         "  --batch N     records at a time (256)\n"
         "  --split-records N   records of a part\n"
         "  --threads N   number of threads (default: one per processor)\n"
+        "  --spread      on the workers of the cluster, which is started if it is not up; they "
+        "read\n"
+        "                the files, and write parts, under the same paths\n"
         "  --cluster FILE   the cluster; otherwise ./cluster.yaml, or the local one\n"
         "\n"
         "OUT takes its name when it is whole. Until then its parts are in OUT.parts: the same "
