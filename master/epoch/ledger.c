@@ -4,6 +4,7 @@
 #include "common/base/size.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { MOST_SPLITS = 1 << 24 };
 
@@ -37,8 +38,20 @@ wf_status wf_ledger_begin(wf_ledger *l, uint32_t epoch, uint64_t records, uint64
     return WF_OK;
 }
 
+static void forget_near(wf_ledger *l)
+{
+    for (uint32_t i = 0; l->near_plain && i <= l->n_hosts; i++)
+        wf_todo_close(&l->near_plain[i]);
+    free(l->near_plain);
+    free(l->near);
+    l->near_plain = NULL;
+    l->near = NULL;
+    l->n_hosts = 0;
+}
+
 void wf_ledger_close(wf_ledger *l)
 {
+    forget_near(l);
     free(l->rows);
     wf_todo_close(&l->plain);
     wf_todo_close(&l->suspects);
@@ -54,6 +67,74 @@ uint64_t wf_ledger_begins(const wf_ledger *l, uint64_t id)
 uint64_t wf_ledger_ends(const wf_ledger *l, uint64_t id)
 {
     return WF_MIN((id + 1) * l->split_records, l->records);
+}
+
+/* ---- plain splits, and those near a host ---- */
+
+/* In each of the sets that a split is in. */
+static void change_near(wf_ledger *l, uint64_t id, void (*change)(wf_todo *t, uint64_t i))
+{
+    for (uint32_t i = 0; l->near && i < l->n_hosts; i++)
+        if (l->near[id] >> i & 1)
+            change(&l->near_plain[i], id);
+    if (l->near && !l->near[id])
+        change(&l->near_plain[l->n_hosts], id);
+}
+
+static void add_plain(wf_ledger *l, uint64_t id)
+{
+    wf_todo_add(&l->plain, id);
+    change_near(l, id, wf_todo_add);
+}
+
+static void remove_plain(wf_ledger *l, uint64_t id)
+{
+    wf_todo_remove(&l->plain, id);
+    change_near(l, id, wf_todo_remove);
+}
+
+wf_status wf_ledger_place(wf_ledger *l, uint32_t n_hosts, const uint64_t near[], wf_err *err)
+{
+    wf_status rc = WF_OK;
+
+    forget_near(l);
+    if (n_hosts > WF_LEDGER_HOSTS)
+        return wf_fail(err, WF_INVALID, "name fewer", "splits near %u hosts; %d may be", n_hosts,
+                       WF_LEDGER_HOSTS);
+    l->near = malloc((size_t)l->n * sizeof *l->near + 1);
+    l->near_plain = calloc(n_hosts + 1, sizeof *l->near_plain);
+    if (!l->near || !l->near_plain) {
+        forget_near(l);
+        return wf_fail_nomem(err, (size_t)l->n * sizeof *l->near);
+    }
+    l->n_hosts = n_hosts;
+    memcpy(l->near, near, (size_t)l->n * sizeof *l->near);
+    for (uint32_t i = 0; rc == WF_OK && i <= n_hosts; i++)
+        rc = wf_todo_init(&l->near_plain[i], l->n, err);
+    if (rc != WF_OK) {
+        forget_near(l);
+        return rc;
+    }
+    for (uint64_t id = 0; wf_todo_next(&l->plain, id, &id); id++)
+        change_near(l, id, wf_todo_add);
+    return WF_OK;
+}
+
+bool wf_ledger_is_near(const wf_ledger *l, uint64_t id, int host)
+{
+    return l->near && host >= 0 && (uint32_t)host < l->n_hosts && id < l->n &&
+           (l->near[id] >> host & 1);
+}
+
+/* The plain split that a worker of that host takes next. */
+static bool next_plain(const wf_ledger *l, int host, uint64_t *id)
+{
+    if (l->near && host >= 0 && (uint32_t)host < l->n_hosts &&
+        wf_todo_next(&l->near_plain[host], 0, id))
+        return true;
+    if (l->near && wf_todo_next(&l->near_plain[l->n_hosts], 0, id))
+        return true;
+    return wf_todo_next(&l->plain, 0, id);
 }
 
 /* ---- who holds what ---- */
@@ -94,7 +175,7 @@ static bool lease(wf_ledger *l, uint64_t id, uint64_t incarnation)
         newest->before = (uint32_t)id + 1;
     row->state = WF_SPLIT_LEASED;
     row->incarnation = incarnation;
-    wf_todo_remove(&l->plain, id);
+    remove_plain(l, id);
     wf_todo_remove(&l->suspects, id);
     return true;
 }
@@ -139,7 +220,7 @@ bool wf_ledger_any_to_do(const wf_ledger *l)
     return l->n && (wf_todo_next(&l->plain, 0, &id) || wf_todo_next(&l->suspects, 0, &id));
 }
 
-bool wf_ledger_deal(wf_ledger *l, uint64_t incarnation, uint64_t *id)
+bool wf_ledger_deal_near(wf_ledger *l, uint64_t incarnation, int host, uint64_t *id)
 {
     uint64_t held = UINT64_MAX, suspect;
     bool holds = false, any;
@@ -149,12 +230,17 @@ bool wf_ledger_deal(wf_ledger *l, uint64_t incarnation, uint64_t *id)
             return false;
         holds = true;
     }
-    any = l->n && wf_todo_next(&l->plain, 0, id);
+    any = l->n && next_plain(l, host, id);
     if (l->n && !holds && wf_todo_next(&l->suspects, 0, &suspect) && (!any || suspect < *id)) {
         any = true;
         *id = suspect;
     }
     return any && lease(l, *id, incarnation);
+}
+
+bool wf_ledger_deal(wf_ledger *l, uint64_t incarnation, uint64_t *id)
+{
+    return wf_ledger_deal_near(l, incarnation, -1, id);
 }
 
 void wf_ledger_progress(wf_ledger *l, uint64_t id, uint64_t incarnation, uint64_t next)
@@ -184,7 +270,7 @@ bool wf_ledger_finish(wf_ledger *l, uint64_t id, uint64_t incarnation)
     if (incarnation && !held_by(l, id, incarnation))
         return false;
     unlease(l, id);
-    wf_todo_remove(&l->plain, id);
+    remove_plain(l, id);
     wf_todo_remove(&l->suspects, id);
     l->rows[id].state = WF_SPLIT_FINISHED;
     move_on(l, id, wf_ledger_ends(l, id));
@@ -207,7 +293,10 @@ uint32_t wf_ledger_release(wf_ledger *l, uint64_t incarnation, bool died)
         row->state = WF_SPLIT_TODO;
         if (died && row->deaths < UINT8_MAX)
             row->deaths++;
-        wf_todo_add(is_suspect(row) ? &l->suspects : &l->plain, id);
+        if (is_suspect(row))
+            wf_todo_add(&l->suspects, id);
+        else
+            add_plain(l, id);
         n++;
     }
     return n;

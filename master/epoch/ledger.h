@@ -26,7 +26,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { WF_SPLIT_DEATHS = 3 }; /* and no further one is risked */
+enum {
+    WF_SPLIT_DEATHS = 3, /* and no further one is risked */
+    WF_LEDGER_HOSTS = 64 /* that splits may be near */
+};
 
 typedef enum wf_split_state {
     WF_SPLIT_TODO = 0,
@@ -51,6 +54,11 @@ typedef struct wf_ledger {
     /* Of splits to do: those that may be dealt to anybody, and those that may be the next to be
      * given up. */
     wf_todo plain, suspects;
+    /* Where files are near some hosts: of each split a bit for each of these, and the plain ones by
+     * host; behind the last host those that are near none. NULL: nobody has said. */
+    uint64_t *near;
+    wf_todo *near_plain; /* [n_hosts + 1] */
+    uint32_t n_hosts;
     wf_index held; /* incarnation: the row that it was dealt last */
 } wf_ledger;
 
@@ -67,8 +75,19 @@ uint64_t wf_ledger_ends(const wf_ledger *l, uint64_t id);
 bool wf_ledger_held(const wf_ledger *l, uint64_t incarnation, uint64_t *id);
 
 bool wf_ledger_any_to_do(const wf_ledger *l);
-/* Leases the first split to do. False when there is none for that worker. */
+/* Says which splits are near which hosts, in place of what was said before: near [l->n] has a bit
+ * for each host. Errors: WF_INVALID for too many hosts; WF_NOMEM, where it is as if nobody had said
+ * it. */
+WF_MUST_USE wf_status wf_ledger_place(wf_ledger *l, uint32_t n_hosts, const uint64_t near[],
+                                      wf_err *err);
+/* Leases a split to do: the first that is near the worker's host, else the first that is near none,
+ * else the first, so that nobody waits for a split near it. host -1: it is near none. False when
+ * there is none for that worker. */
+bool wf_ledger_deal_near(wf_ledger *l, uint64_t incarnation, int host, uint64_t *id);
+/* The same for whoever has no host: the first split to do, where nobody said which are near. */
 bool wf_ledger_deal(wf_ledger *l, uint64_t incarnation, uint64_t *id);
+/* Whether a split is near a host. */
+bool wf_ledger_is_near(const wf_ledger *l, uint64_t id, int host);
 /* A holder says where it is; ignored unless it holds the split. */
 void wf_ledger_progress(wf_ledger *l, uint64_t id, uint64_t incarnation, uint64_t next);
 /* A holder claims a split after the master was away. False when another holds it, or it is done. */

@@ -361,9 +361,114 @@ static void the_largest_epoch_is_dealt_in_a_moment(void **state)
     wf_ledger_close(&l);
 }
 
+/* Splits 0 and 1 are near host 0; 2 and 3 near host 1; 4 near both; 5 near none. */
+static void place_six(wf_ledger *l)
+{
+    static const uint64_t near[] = {1, 1, 2, 2, 3, 0};
+
+    assert_int_equal(wf_ledger_begin(l, 0, 60, 10, NULL), WF_OK);
+    assert_int_equal(wf_ledger_place(l, 2, near, NULL), WF_OK);
+}
+
+static void expect_dealt(wf_ledger *l, uint64_t incarnation, int host, uint64_t want)
+{
+    uint64_t id = 99;
+
+    assert_true(wf_ledger_deal_near(l, incarnation, host, &id));
+    assert_int_equal(id, want);
+    assert_true(wf_ledger_finish(l, id, incarnation));
+}
+
+static void splits_go_to_hosts_that_they_are_near(void **state)
+{
+    wf_ledger l = {0};
+    uint64_t id;
+
+    (void)state;
+    place_six(&l);
+    assert_true(wf_ledger_is_near(&l, 4, 0) && wf_ledger_is_near(&l, 4, 1));
+    assert_false(wf_ledger_is_near(&l, 2, 0) || wf_ledger_is_near(&l, 2, -1) ||
+                 wf_ledger_is_near(&l, 5, 0) || wf_ledger_is_near(&l, 2, 7));
+    expect_dealt(&l, 7, 1, 2);
+    expect_dealt(&l, 7, 1, 3);
+    expect_dealt(&l, 8, 0, 0);
+    expect_dealt(&l, 7, 1, 4);
+    expect_dealt(&l, 7, 1, 5); /* near none, before those of others; */
+    expect_dealt(&l, 7, 1, 1); /* but nobody is idle */
+    assert_false(wf_ledger_deal_near(&l, 7, 1, &id));
+    assert_true(wf_ledger_complete(&l));
+    wf_ledger_close(&l);
+}
+
+static void who_is_near_nothing_takes_what_is_near_none_first(void **state)
+{
+    wf_ledger l = {0};
+
+    (void)state;
+    place_six(&l);
+    expect_dealt(&l, 9, -1, 5);
+    expect_dealt(&l, 9, -1, 0);
+    expect_dealt(&l, 9, 5, 1); /* a host that nobody named */
+    wf_ledger_close(&l);
+}
+
+static void what_comes_back_is_near_as_before(void **state)
+{
+    wf_ledger l = {0};
+    uint64_t id;
+
+    (void)state;
+    place_six(&l);
+    assert_true(wf_ledger_deal_near(&l, 7, 1, &id));
+    assert_int_equal(id, 2);
+    assert_int_equal(wf_ledger_release(&l, 7, true), 1);
+    assert_int_equal(wf_ledger_release(&l, 7, true), 0);
+    assert_true(wf_ledger_claim(&l, 3, 8, 30)); /* it is taken from the set of its host too */
+    expect_dealt(&l, 9, 1, 2);
+    expect_dealt(&l, 9, 1, 4);
+    wf_ledger_restore(&l, 0, 20);
+    assert_int_equal(l.done, 4);
+    expect_dealt(&l, 9, 0, 5);
+    assert_false(wf_ledger_deal_near(&l, 9, 0, &id)); /* 3 is leased */
+    wf_ledger_close(&l);
+}
+
+static void without_a_word_of_hosts_splits_are_dealt_in_order(void **state)
+{
+    wf_ledger l = {0};
+
+    (void)state;
+    assert_int_equal(wf_ledger_begin(&l, 0, 60, 10, NULL), WF_OK);
+    for (uint64_t i = 0; i < 6; i++)
+        expect_dealt(&l, 7, (int)i % 3 - 1, i);
+    wf_ledger_close(&l);
+}
+
+static void what_is_said_later_counts_for_what_is_to_do(void **state)
+{
+    static const uint64_t near[] = {1, 2, 1, 2, 1, 2};
+    uint64_t many[6] = {0}, id;
+    wf_ledger l = {0};
+
+    (void)state;
+    assert_int_equal(wf_ledger_begin(&l, 0, 60, 10, NULL), WF_OK);
+    expect_dealt(&l, 7, 0, 0);
+    assert_true(wf_ledger_deal(&l, 8, &id));
+    assert_int_equal(wf_ledger_place(&l, 2, near, NULL), WF_OK);
+    expect_dealt(&l, 7, 1, 3); /* 1 is leased */
+    assert_int_equal(wf_ledger_place(&l, WF_LEDGER_HOSTS + 1, many, NULL), WF_INVALID);
+    expect_dealt(&l, 7, 1, 2); /* nothing is near */
+    wf_ledger_close(&l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(splits_go_to_hosts_that_they_are_near),
+        cmocka_unit_test(who_is_near_nothing_takes_what_is_near_none_first),
+        cmocka_unit_test(what_comes_back_is_near_as_before),
+        cmocka_unit_test(without_a_word_of_hosts_splits_are_dealt_in_order),
+        cmocka_unit_test(what_is_said_later_counts_for_what_is_to_do),
         cmocka_unit_test(splits_cover_the_epoch_without_gap),
         cmocka_unit_test(sizes_that_cannot_be_are_refused),
         cmocka_unit_test(only_the_holder_finishes_a_split),
