@@ -36,6 +36,7 @@ static wf_status claim(wf_master *m, wf_member *who, const Weft__Register *r, wf
     if (!j || wf_job_over(j->state) || who->part != WF_PART_READY)
         return WF_OK;
     who->steps = WF_MAX(who->steps, r->steps);
+    wf_near_take(j, r->n_files, r->files);
     WF_TRY(wf_faults_take_found(
         m, j, who, (wf_found){r->train_records, r->train_digest, r->eval_records, r->round}, err));
     if (wf_job_over(j->state) || j->epoch->state == WF_EPOCH_NONE)

@@ -203,6 +203,7 @@ static wf_status take_outcome(wf_master *m, wf_job *j, wf_member *who, const Wef
                               wf_err *err)
 {
     who->round = body->round;
+    wf_near_take(j, body->n_files, body->files);
     return wf_faults_take_found(
         m, j, who,
         (wf_found){body->train_records, body->train_digest, body->eval_records, body->round}, err);

@@ -63,7 +63,14 @@ typedef struct wf_prepared {
     size_t n_patterns;
     int64_t poll_ns, settle_ns, idle_ns;
     bool predicts; /* splits become files of outputs: there are no variables, no checkpoints */
-    bool balances; /* slices are moved from ps with more traffic than others */
+    /* Which hosts have files near: of paths that match, as fnmatch(3). */
+    const struct wf_prepared_hosts {
+        const char *match;
+        const char *const *hosts; /* [n] */
+        size_t n;
+    } * hosts; /* [n_hosts] */
+    size_t n_hosts;
+    bool balances;       /* slices are moved from ps with more traffic than others */
     double balance_over; /* how much, against the mean, is too much; and for how long */
     int64_t balance_after_ns;
     wf_callbacks callbacks;

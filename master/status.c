@@ -389,6 +389,10 @@ static json_t *job_json(const wf_master *m, const wf_job *j)
     put_int(o, "lost_workers", j->lost_workers);
     put_int(o, "undone_steps", j->undone_steps);
     put_int(o, "left_out_records", j->left_out_records);
+    if (j->epoch->near.dealt_near + j->epoch->near.dealt_far) {
+        put_int(o, "splits_near", j->epoch->near.dealt_near);
+        put_int(o, "splits_far", j->epoch->near.dealt_far);
+    }
     if (j->epoch->rows_named)
         put_real(o, "cache_hits", (double)j->epoch->rows_cached / (double)j->epoch->rows_named);
     put(o, "staleness", staleness_json(m, j));

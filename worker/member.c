@@ -34,6 +34,8 @@ wf_status wf_member_register(wf_worker *w, wf_err *err)
         body.steps = w->exchange ? w->exchange->acked : 0;
         body.train_records = w->job.train_records;
         body.train_digest = w->job.train_digest;
+        body.files = w->job.files;
+        body.n_files = w->job.n_files;
         body.eval_records = w->job.eval_records;
         body.round = w->round;
         w->want_sent = false;
@@ -204,6 +206,8 @@ wf_status wf_member_start(wf_worker *w, const wf_msg *m, wf_err *err)
     outcome.hint = why.hint;
     outcome.train_records = w->job.train_records;
     outcome.train_digest = w->job.train_digest;
+    outcome.files = w->job.files;
+    outcome.n_files = w->job.n_files;
     outcome.eval_records = w->job.eval_records;
     outcome.round = w->round;
     rc = wf_session_send(&w->session, WF_START_OK, &outcome.base, err);

@@ -44,6 +44,7 @@ void wf_trainer_halt(void *arg)
     t->late = NULL;
     wf_replicas_close(&t->hands[0].replicas);
     wf_trainer_end_prediction(t);
+    wf_arena_free(&t->files_arena);
     t->start = NULL;
     t->begun = NOTHING;
 }
@@ -195,6 +196,41 @@ static void tell_records(const wf_trainer *t, wf_worker_job *out)
     out->train_digest = wf_dataset_digest(t->train.data);
 }
 
+static Weft__FileRecords *file_row(wf_arena *a, const char *path, uint64_t records)
+{
+    Weft__FileRecords *row = wf_arena_alloc(a, sizeof *row);
+
+    if (!row)
+        return NULL;
+    weft__file_records__init(row);
+    row->path = wf_arena_strdup(a, path);
+    row->records = records;
+    return row->path ? row : NULL;
+}
+
+/* Which files the records are of: the master knows which hosts have them near. */
+static wf_status tell_files(wf_trainer *t, wf_worker_job *out, wf_err *err)
+{
+    const char *path;
+    uint64_t records;
+    size_t n = 0;
+
+    t->files_arena = wf_arena_new(0);
+    while (wf_dataset_part(t->train.data, n, &path, &records))
+        n++;
+    out->files = t->files_arena ? wf_arena_array(t->files_arena, n + 1, sizeof(*out->files)) : NULL;
+    if (!out->files)
+        return wf_fail_nomem(err, n * sizeof(*out->files));
+    for (; out->n_files < n; out->n_files++) {
+        if (!wf_dataset_part(t->train.data, out->n_files, &path, &records))
+            break;
+        out->files[out->n_files] = file_row(t->files_arena, path, records);
+        if (!out->files[out->n_files])
+            return wf_fail_nomem(err, strlen(path));
+    }
+    return WF_OK;
+}
+
 /* An evaluation is made by the first replica, with all of the worker's threads. */
 static wf_status open_replicas(wf_trainer *t, wf_err *err)
 {
@@ -264,7 +300,7 @@ static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *o
     };
     if (trains)
         tell_records(t, out);
-    return WF_OK;
+    return trains && start->tells_files ? tell_files(t, out, err) : WF_OK;
 }
 
 /* Batches that were read ahead were all of the round before, and are used up with it. */

@@ -95,7 +95,8 @@ struct wf_trainer {
     wf_err eval_why;                  /* what was wrong with its records */
     struct wf_prediction *prediction; /* of a job that predicts, and has nothing else; or NULL */
     wf_arena *prediction_arena;
-    uint64_t batches; /* to a step */
+    wf_arena *files_arena; /* of what is said of the files; NULL: nothing is */
+    uint64_t batches;      /* to a step */
     uint64_t seed;
     FILE *loss_log;
     enum { NOTHING = 0, A_STEP, A_UNIT } begun;

@@ -39,6 +39,9 @@ typedef struct wf_worker_job {
     uint64_t batch; /* records of a step: of all batches whose gradients it accumulates */
     uint64_t train_records, eval_records; /* of data that grows: of the open round; 0: none is */
     uint64_t train_digest;                /* of all records to train */
+    Weft__FileRecords *
+        *files; /* [n_files], where the start asks for them; borrowed as `learnt` is */
+    size_t n_files;
     const wf_learnt *learnt; /* [n_learnt]: for checkpoints; borrowed until the job's end */
     size_t n_learnt;
     uint32_t pipeline;

@@ -142,6 +142,20 @@ static void add_losses(wf_rows *t, const json_t *job)
     }
 }
 
+/* Of data whose files are near some hosts. */
+static void add_near(wf_rows *t, const json_t *job)
+{
+    unsigned long long near = (unsigned long long)wf_number_of(job, "splits_near"),
+                       far = (unsigned long long)wf_number_of(job, "splits_far");
+    char text[128], a[32], b[32];
+
+    if (near + far == 0)
+        return;
+    snprintf(text, sizeof text, "%s of %s splits went to workers near their files",
+             wf_count_text(near, a, sizeof a), wf_count_text(near + far, b, sizeof b));
+    add(t, "near", text);
+}
+
 /* Of data that grows. */
 static void add_rounds(wf_rows *t, const json_t *job)
 {
@@ -193,6 +207,7 @@ wf_status wf_picture_job(FILE *f, const wf_cluster_conf *conf, const json_t *job
         add(&t, "hint", wf_text_of(job, "hint"));
     add_numbers(&t, job);
     add_rounds(&t, job);
+    add_near(&t, job);
     wf_picture_metrics(&t, job);
     add_checkpoint(&t, conf, job);
     add_changes(&t, wf_text_of(job, "set"));

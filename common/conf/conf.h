@@ -195,6 +195,14 @@ typedef struct wf_conf_records {
     bool is_held_out; /* the end of the training files, by validation_split */
 } wf_conf_records;
 
+/* Hosts that have files near. */
+typedef struct wf_conf_hosts {
+    const char *match;        /* absolute: of a path, or of several as in fnmatch(3) */
+    const char *const *hosts; /* [n], as addresses of cluster.yaml name them */
+    size_t n;
+    int line;
+} wf_conf_hosts;
+
 /* A loss or a metric of one output of the model. Options are of kind NUMBER, BOOL or TEXT by how
  * they look, with `text` as it is written: wf_conf_check_item holds them against a schema. */
 typedef struct wf_conf_term {
@@ -307,11 +315,13 @@ typedef struct wf_job_conf {
     const struct wf_memory *memory; /* of `memory`: the tensors, borrowed; NULL as it is read */
     uint64_t synthetic_records;     /* of `synthetic`: records; 0 otherwise */
     bool shuffle;                   /* true */
-    uint64_t split_records;         /* 0: chosen by the master */
-    bool grows;                     /* `train` are patterns of files that appear as it trains: */
-    double poll_seconds;            /* between two looks at them */
-    double settle_seconds;          /* for which a file is as it is before it is taken */
-    double idle_stop_seconds;       /* without a new one, after which the job is done; 0: never */
+    const wf_conf_hosts *hosts;     /* [n_hosts]: where files of `train` are near */
+    size_t n_hosts;
+    uint64_t split_records;   /* 0: chosen by the master */
+    bool grows;               /* `train` are patterns of files that appear as it trains: */
+    double poll_seconds;      /* between two looks at them */
+    double settle_seconds;    /* for which a file is as it is before it is taken */
+    double idle_stop_seconds; /* without a new one, after which the job is done; 0: never */
     int data_line;
 
     uint64_t batch;  /* per worker */

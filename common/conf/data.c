@@ -2,6 +2,7 @@
 /* common/conf/data.c - what is read for training and evaluation, and how. */
 #include "common/conf/data.h"
 #include "common/conf/bags.h"
+#include "common/conf/hosts.h"
 #include "common/conf/item.h"
 #include "common/conf/new_files.h"
 #include "common/conf/presets.h"
@@ -351,6 +352,7 @@ static wf_status check_data(wf_conf_reader *r, const wf_tree *node, wf_job_conf 
 {
     WF_TRY(check_kind(r, node, j, err));
     WF_TRY(wf_check_sequences(r, node, j, err));
+    WF_TRY(wf_check_hosts(r, node, j, err));
     return wf_check_bags(r, node, j, err);
 }
 
@@ -387,6 +389,7 @@ const wf_key wf_data_keys[] = {
     {"records", WF_KEY_U64, .offset = offsetof(wf_job_conf, synthetic_records), .least = 1,
      .most = UINT64_C(1) << 40},
     {"shuffle", WF_KEY_BOOL, .offset = offsetof(wf_job_conf, shuffle), .usual = "true"},
+    {"hosts", WF_KEY_CALL, .read = wf_read_hosts},
     {"split_records", WF_KEY_U64, .offset = offsetof(wf_job_conf, split_records), .least = 1,
      .most = UINT64_C(1) << 40},
     {"new_files", WF_KEY_CALL, .read = wf_read_new_files},

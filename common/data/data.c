@@ -409,3 +409,16 @@ void wf_dataset_blocks(const wf_dataset *d, uint64_t *block, uint64_t *window)
     if (d->text)
         wf_text_blocks(d->text, block, window);
 }
+
+bool wf_dataset_part(const wf_dataset *d, size_t i, const char **path, uint64_t *records)
+{
+    const wf_parts *p = &d->fields[0].parts;
+
+    if (d->text)
+        return wf_text_part(d->text, i, path, records);
+    if (d->n_fields == 0 || i >= p->n)
+        return false;
+    *path = p->files[i].path;
+    *records = p->files[i].records;
+    return true;
+}

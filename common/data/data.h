@@ -246,6 +246,11 @@ void wf_dataset_blocks(const wf_dataset *d, uint64_t *block, uint64_t *window);
  * first file, and the number among the records of all; NULL when there is none (synthetic). */
 const char *wf_dataset_file(const wf_dataset *d, uint32_t field, uint64_t *record);
 
+/* Which files the records are of, one after the other: file i of the first field, as it was found
+ * ("#NAME" behind it if it has one), and how many there are in it, held out or not. *path is
+ * borrowed. False when there is no file i. */
+bool wf_dataset_part(const wf_dataset *d, size_t i, const char **path, uint64_t *records);
+
 /* Writes records at[n] (each < wf_dataset_records) of a field, through its steps, into out, which
  * has room for n * record_bytes and is aligned to its dtype. Arrays cannot fail. Errors, of text:
  * WF_INVALID naming file, line and column of a cell that is no number, word or class, or for a file

@@ -203,6 +203,7 @@ static wf_status pass_file(pass *p, wf_stock_file *f, uint64_t base, wf_err *err
     f->header = NULL;
     f->skip = f->lines = 0;
     f->base = base;
+    f->first = p->stock->records;
     p->file = f;
     p->at = 0;
     p->line = 1;

@@ -69,7 +69,7 @@ typedef struct wf_stock_file {
     size_t header_bytes;
     uint64_t skip, base, bytes; /* of the file before the text; where in the text; how many there */
     uint64_t lines;             /* before the text */
-    uint64_t first;             /* of windows: the records before it */
+    uint64_t first;             /* the records before it */
     bool adds_end;              /* a line end stands behind it that is not in the file */
 } wf_stock_file;
 

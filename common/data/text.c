@@ -164,6 +164,16 @@ uint64_t wf_text_skipped(const wf_text *t, const char **path, uint64_t *line)
     return t->stock.skipped;
 }
 
+bool wf_text_part(const wf_text *t, size_t i, const char **path, uint64_t *records)
+{
+    if (i >= t->stock.n_files)
+        return false;
+    *path = t->stock.files[i].path;
+    *records = (i + 1 < t->stock.n_files ? t->stock.files[i + 1].first : t->stock.records) -
+               t->stock.files[i].first;
+    return true;
+}
+
 uint64_t wf_text_cut(const wf_text *t)
 {
     return t->format->cut ? t->format->cut(t->plan) : 0;

@@ -64,6 +64,8 @@ const char *wf_text_path(const wf_text *t);
 /* The records that were skipped, and where the first is; the path is borrowed. */
 uint64_t wf_text_skipped(const wf_text *t, const char **path, uint64_t *line);
 uint64_t wf_text_cut(const wf_text *t);
+/* File i, borrowed, and its records; false when there is none. */
+bool wf_text_part(const wf_text *t, size_t i, const char **path, uint64_t *records);
 /* The records of a full block, and the blocks of a window. */
 void wf_text_blocks(const wf_text *t, uint64_t *block, uint64_t *window);
 /* The most bytes of text that are held at one time. */

@@ -239,6 +239,7 @@ static wf_status open_epoch(wf_job *j, uint32_t epoch, uint64_t records, uint64_
     WF_TRY(wf_ledger_begin(&j->epoch->ledger, epoch, records, split_records, err));
     forget_trained(j->epoch);
     move(j, WF_EPOCH_WAS_OPENED);
+    wf_near_apply(j);
     return WF_OK;
 }
 
@@ -326,12 +327,14 @@ void wf_epoch_close(wf_job *j)
         e->last_trained = wf_ledger_trained(&e->ledger);
     }
     close_epoch(j);
+    wf_near_close(&e->near);
     wf_rounds_end(&j->rounds);
 }
 
 void wf_epoch_begin_generation(wf_job *j)
 {
     close_epoch(j);
+    wf_near_close(&j->epoch->near);
     wf_rounds_close(&j->rounds);
     j->epoch->steps_before = j->epoch->records_before = 0;
     j->epoch->marked_cut = 0;

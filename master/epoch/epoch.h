@@ -14,6 +14,7 @@
 #include "common/log/states.h"
 #include "master/epoch/evaluation.h"
 #include "master/epoch/ledger.h"
+#include "master/epoch/near.h"
 #include "master/epoch/tally.h"
 #include "master/job/job.h"
 
@@ -40,6 +41,7 @@ typedef struct wf_epoch {
     wf_callbacks_state callbacks;
     uint64_t train_records, eval_records; /* of the whole data; 0: not known yet */
     uint64_t train_digest;                /* of its content, since the master began; 0: not known */
+    wf_near near;                         /* which splits are near which hosts */
     uint64_t marked_cut;                  /* the next_cut that a dealt split carries the mark of */
     uint64_t steps_before, records_before; /* of data that grows: of the rounds before */
     uint32_t set_aside;                    /* splits for having killed, since one was finished */

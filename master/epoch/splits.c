@@ -74,9 +74,11 @@ wf_status wf_splits_deal(wf_master *m, wf_job *j, wf_err *err)
 {
     if (wf_master_facts(m)->claims_out || j->stop_asked)
         return WF_OK;
+    wf_near_settle(m, j);
     for (uint64_t i = 0; wf_ledger_any_to_do(&j->epoch->ledger) && wf_todo_next(&m->wanting, i, &i);
          i++) {
         wf_member *who = &m->members[i];
+        int host = wf_near_host(j, who);
         bool has = true;
         uint64_t id;
 
@@ -88,8 +90,10 @@ wf_status wf_splits_deal(wf_master *m, wf_job *j, wf_err *err)
             continue;
         if (wf_job_grows(j))
             WF_TRY(wf_growth_tell(m, j, who, &has, err));
-        if (has && wf_ledger_deal(&j->epoch->ledger, who->incarnation, &id))
-            WF_TRY(grant(m, j, who, id, err));
+        if (!has || !wf_ledger_deal_near(&j->epoch->ledger, who->incarnation, host, &id))
+            continue;
+        wf_near_dealt(j, id, host);
+        WF_TRY(grant(m, j, who, id, err));
     }
     return WF_OK;
 }

@@ -378,6 +378,25 @@ static wf_status fill_callbacks(wf_prepared *p, const wf_job_conf *job, wf_err *
                              opt.schedule ? (double)NAN : opt.values[0], err);
 }
 
+static wf_status fill_hosts(wf_prepared *p, const wf_job_conf *job, wf_err *err)
+{
+    struct wf_prepared_hosts *rows = wf_arena_array(p->arena, job->n_hosts, sizeof *rows);
+
+    if (!rows)
+        return out_of_memory(err);
+    for (size_t i = 0; i < job->n_hosts; i++) {
+        rows[i].match = wf_arena_strdup(p->arena, job->hosts[i].match);
+        rows[i].hosts = wf_words_copy(p->arena, job->hosts[i].hosts, job->hosts[i].n);
+        rows[i].n = job->hosts[i].n;
+        if (!rows[i].match || !rows[i].hosts)
+            return out_of_memory(err);
+    }
+    p->hosts = rows;
+    p->n_hosts = job->n_hosts;
+    p->start.tells_files = p->n_hosts > 0;
+    return WF_OK;
+}
+
 static wf_status choose_strategy(wf_prepared *p, const wf_job_conf *job,
                                  const wf_master_cluster *cluster, wf_err *err)
 {
@@ -432,6 +451,7 @@ static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *run,
     p->eval_unit = EVAL_UNIT_BATCHES * wf_eval_batch(job->batch);
     p->rolls_back = job->on_nan == WF_NAN_ROLLBACK;
     WF_TRY(fill_rule(p, job, err));
+    WF_TRY(fill_hosts(p, job, err));
     WF_TRY(choose_strategy(p, job, cluster, err));
     WF_TRY(compile_mode(p, job, WF_COMPILE_TRAIN, cluster, err));
     WF_TRY(compile_mode(p, job, WF_COMPILE_EVAL, cluster, err));
