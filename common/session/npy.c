@@ -46,7 +46,7 @@ static void put_head(wf_bytes *out, const char *descr, uint32_t rank, const int6
         wf_bytes_printf(&text, "%" PRId64 ", ", dims[i]);
     wf_bytes_puts(&text, "), }");
     padded = (text.size + 1 + sizeof head + 63) / 64 * 64 - sizeof head;
-    while (text.size + 1 < padded)
+    while (!text.failed && text.size + 1 < padded)
         wf_bytes_puts(&text, " ");
     wf_bytes_puts(&text, "\n");
     head[8] = (uint8_t)(padded & 0xff);

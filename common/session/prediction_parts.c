@@ -284,10 +284,11 @@ static wf_status open_part(const wf_prediction *p, uint64_t split, size_t file, 
     wf_status rc;
 
     part_path(p, split, file, path);
-    WF_TRY(put_head(p, file, n, &head, err));
+    rc = put_head(p, file, n, &head, err);
     have = malloc(head.size + 1);
-    rc = have ? wf_disk_open(p->how.disk, path, WF_DISK_READ, out, err)
-              : wf_fail_nomem(err, head.size);
+    if (rc == WF_OK)
+        rc = have ? wf_disk_open(p->how.disk, path, WF_DISK_READ, out, err)
+                  : wf_fail_nomem(err, head.size);
     if (rc == WF_OK)
         rc = wf_disk_size(*out, size, err);
     wanted = body_of(p, file, n);

@@ -88,11 +88,13 @@ static wf_status write_object(json_t *o, wf_bytes *out, wf_err *err)
     char *text = json_dumps(o, JSON_PRESERVE_ORDER);
 
     json_decref(o);
-    if (!text || wf_json_ran_out()) {
+    if (wf_json_ran_out()) {
         free(text);
+        return wf_fail_nomem(err, 0);
+    }
+    if (!text)
         return wf_fail(err, WF_INVALID, "give paths and names in UTF-8",
                        "the request for a prediction cannot be written as text");
-    }
     wf_bytes_puts(out, text);
     free(text);
     return wf_bytes_check(out, err);
