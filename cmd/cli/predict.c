@@ -284,6 +284,15 @@ static void show(const wf_prediction *p, wf_progress *progress, int64_t began_ns
                      facts);
 }
 
+static uint64_t count_parts(const request *r)
+{
+    uint64_t n = wf_prediction_splits(r->prediction), there = 0;
+
+    for (uint64_t i = 0; i < n; i++)
+        there += wf_prediction_has(r->prediction, i);
+    return there;
+}
+
 static wf_status compute(request *r, wf_err *err)
 {
     wf_prediction *p = r->prediction;
@@ -306,15 +315,23 @@ static wf_status compute(request *r, wf_err *err)
     return rc;
 }
 
+/* A split that ends several workers is set aside by the master; and it is tried here. */
+static void tell_set_aside(const request *r)
+{
+    uint64_t n = wf_prediction_splits(r->prediction), there = count_parts(r);
+
+    if (there < n)
+        wf_term_print(stderr,
+                      "%" PRIu64 " of %" PRIu64
+                      " parts were not computed by the workers: they are computed here\n",
+                      n - there, n);
+}
+
 static wf_status interrupted(const request *r, wf_err *err)
 {
-    uint64_t n = wf_prediction_splits(r->prediction), done = 0;
-
-    for (uint64_t i = 0; i < n; i++)
-        done += wf_prediction_has(r->prediction, i);
     return wf_fail(err, WF_STOPPED, "the same command goes on",
-                   "interrupted: %" PRIu64 " of %" PRIu64 " parts of %s are computed", done, n,
-                   r->out);
+                   "interrupted: %" PRIu64 " of %" PRIu64 " parts of %s are computed",
+                   count_parts(r), wf_prediction_splits(r->prediction), r->out);
 }
 
 /* Whether the same command may come further another time: of files that are wrong it cannot. */
@@ -336,7 +353,9 @@ static wf_status predict(request *r, wf_err *err)
         rc = wf_predict_spread(r->conf, r->prediction, err);
     else
         r->spread = false;
-    if (rc == WF_OK) /* of a spread one what workers have set aside */
+    if (rc == WF_OK && r->spread)
+        tell_set_aside(r);
+    if (rc == WF_OK)
         rc = compute(r, err);
     if (rc == WF_STOPPED)
         return interrupted(r, err);
