@@ -275,7 +275,7 @@ static int member(uint32_t me)
     }
     meet(&s);
     if (me == 0)
-        printf("%.4f %.4f %.4f\n", median(steps, rounds), median(alone, rounds),
+        printf("%.6f %.6f %.6f\n", median(steps, rounds), median(alone, rounds),
                median(copies, rounds));
     wf_exchange_free(&l.exchange);
     wf_exchange_free(&s.exchange);

@@ -35,7 +35,7 @@ static bool have_one_thread(const wf_task_conf *tasks, uint32_t n)
 
 int wf_processor_of(const wf_cluster_conf *c, wf_task task, uint32_t n)
 {
-    bool fair = n > 1 && c->n_ps + c->n_workers > n && c->n_ps % n == 0 && c->n_workers % n == 0;
+    bool fair = n > 1 && c->n_ps + c->n_workers >= n && c->n_ps % n == 0 && c->n_workers % n == 0;
 
     if (!fair || !wf_cluster_is_here(c) || !have_one_thread(c->ps, c->n_ps) ||
         !have_one_thread(c->workers, c->n_workers))

@@ -19,7 +19,9 @@ static int stays(uint32_t n_ps, uint32_t n_workers, const char *of_first_worker,
     wf_err err;
     int at;
 
-    wf_bytes_puts(&text, "security: none\nmaster: {address: tcp://127.0.0.1:7700}\nps:\n");
+    wf_bytes_puts(&text, "security: none\nmaster: {address: tcp://127.0.0.1:7700}\n");
+    if (n_ps)
+        wf_bytes_puts(&text, "ps:\n");
     for (uint32_t i = 0; i < n_ps; i++)
         wf_bytes_printf(&text, "  - {address: tcp://localhost:%" PRIu32 "}\n", 7710 + i);
     wf_bytes_puts(&text, "workers:\n");
@@ -44,12 +46,13 @@ static void tasks_that_can_be_dealt_stay(void **state)
         assert_int_equal(stays(2, 2, here, WF_ROLE_WORKER, i, 2), i);
     }
     assert_int_equal(stays(4, 2, here, WF_ROLE_PS, 3, 2), 1);
+    assert_int_equal(stays(0, 2, here, WF_ROLE_WORKER, 1, 2), 1);
 }
 
 static void all_others_do_not(void **state)
 {
     (void)state;
-    assert_int_equal(stays(1, 1, here, WF_ROLE_WORKER, 0, 2), -1); /* not more than processors */
+    assert_int_equal(stays(1, 1, here, WF_ROLE_WORKER, 0, 2), -1); /* one would have the ps */
     assert_int_equal(stays(2, 2, here, WF_ROLE_WORKER, 0, 4), -1);
     assert_int_equal(stays(2, 2, here, WF_ROLE_WORKER, 0, 1), -1); /* no choice */
     assert_int_equal(stays(3, 2, here, WF_ROLE_WORKER, 0, 2), -1); /* one would have two ps */
