@@ -415,12 +415,14 @@ def the_examples_of_documents_run(weft):
             page = f.read()
         blocks = [b for b in re.findall(r"^```python\n(.*?)^```", page, re.M | re.S) if "Session(" in b]
         check(len(blocks) == 1, blocks)
+        before, said = os.getcwd(), io.StringIO()
         os.chdir(c.folder)
-        said = io.StringIO()
-        with contextlib.redirect_stdout(said):
-            exec(blocks[0], {})
+        try:
+            with contextlib.redirect_stdout(said):
+                exec(blocks[0], {})
+        finally:
+            os.chdir(before)
         check(said.getvalue() == "[1. 2. 3.]\n[1. 2. 4.]\n", said.getvalue())
-        os.chdir(weftlib.HERE)
 
 
 def a_forked_child_opens_its_own(weft):
