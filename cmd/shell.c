@@ -182,6 +182,14 @@ static wf_status listen_everywhere(wf_shell *s, wf_err *err)
     return WF_OK;
 }
 
+/* How long a silent peer is remembered. WEFT_GONE_MS is for tests. */
+static int64_t gone_ns(int64_t otherwise_ns)
+{
+    const char *given = getenv("WEFT_GONE_MS");
+
+    return given ? strtol(given, NULL, 10) * WF_NS_PER_MS : otherwise_ns;
+}
+
 wf_status wf_shell_connect(wf_shell *s, wf_net_conf *conf, wf_err *err)
 {
     wf_transport *t = NULL;
@@ -190,6 +198,7 @@ wf_status wf_shell_connect(wf_shell *s, wf_net_conf *conf, wf_err *err)
     conf->incarnation = s->incarnation;
     conf->pid = (uint64_t)getpid();
     conf->cluster = s->conf->name;
+    conf->gone_ns = gone_ns(conf->gone_ns);
     WF_TRY(wf_net_new(conf, &s->net, err));
     if (s->self.role != WF_ROLE_WORKER || wf_workers_have_links(s->conf))
         WF_TRY(listen_everywhere(s, err));

@@ -444,13 +444,13 @@ def a_forked_child_opens_its_own(weft):
 
 
 def a_session_rests_for_longer_than_links_do(weft):
-    """A ps forgets a client that has been silent for 30 s; the next call connects anew."""
-    with up(weft) as c:
+    """A ps forgets a client that has been silent for a while; the next call connects anew."""
+    with up(weft, env={"WEFT_GONE_MS": "2000"}) as c:
         c.must("up")
         s = session(c, "ps 0")
         s.extend(linear())
         s.run(targets="counted")
-        time.sleep(35)
+        time.sleep(5)
         check(s.run("counted") == 2 and s.read("count") == 2, "it was counted once each")
 
 
