@@ -181,22 +181,30 @@ bool wf_sim_copies(const wf_sim *s)
     return s->spec.ps == 0 && s->spec.workers > 1;
 }
 
-/* Whether a newer view of others lacks a process, which may not have heard of it. */
+/* Notes the newest view that anybody has taken. */
+static void note_view(wf_sim *s, const wf_ring *r, uint32_t era)
+{
+    if (era < s->copies_era || (era == s->copies_era && r->view <= s->copies_view))
+        return;
+    s->copies_era = era;
+    s->copies_view = r->view;
+    s->n_copies_members = r->n_members;
+    for (uint32_t i = 0; i < r->n_members; i++)
+        s->copies_members[i] = r->members[i].incarnation;
+}
+
+/* Whether a newer view lacks a process, which may not have heard of it: what it has may come out
+ * otherwise for the others. */
 static bool is_out(const process *p, const wf_ring *r, uint32_t era)
 {
-    for (uint32_t i = 0; i < p->sim->n; i++) {
-        const process *other = &p->sim->procs[i];
-        const wf_ring *o = other->alive && other != p ? ring_of(other) : NULL;
-        bool has = false;
+    const wf_sim *s = p->sim;
 
-        if (!o || era_of(other) != era || o->view <= r->view)
-            continue;
-        for (uint32_t k = 0; k < o->n_members; k++)
-            has |= o->members[k].incarnation == p->life;
-        if (!has)
-            return true;
-    }
-    return false;
+    if (era != s->copies_era || r->view >= s->copies_view)
+        return era < s->copies_era;
+    for (uint32_t i = 0; i < s->n_copies_members; i++)
+        if (s->copies_members[i] == p->life)
+            return false;
+    return true;
 }
 
 void wf_sim_check_copy(process *p)
@@ -209,6 +217,7 @@ void wf_sim_check_copy(process *p)
     if (!r || !r->has_values || p->sim->rc != WF_OK)
         return;
     era = era_of(p);
+    note_view(p->sim, r, era);
     if (is_out(p, r, era))
         return;
     steps = r->local.variables[WF_MODEL_STEPS].weights->data;

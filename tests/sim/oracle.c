@@ -513,7 +513,6 @@ void wf_oracle_check(process *ran)
                       s->oracle.view);
     if (ran->master)
         look_at_members(s, ran->master);
-    wf_sim_check_copy(ran);
     if (!ran->ps)
         return;
     if (wf_ps_view(ran->ps) < ran->view)

@@ -145,6 +145,7 @@ void wf_sim_run_process(process *p)
     if (!p->alive) /* a supervisor that is over */
         return;
     if (rc == WF_OK) {
+        wf_sim_check_copy(p);
         wf_net_poll(p->net, now_ns);
         wf_sim_wake_at(p,
                        s->now_ns + WF_MIN(wf_net_deadline(p->net, now_ns) - now_ns, TICK_MS * MS));

@@ -210,6 +210,8 @@ typedef struct wf_sim {
     oracle oracle;
     wf_sim_copy *copies; /* [n_copies] */
     uint32_t n_copies;
+    uint32_t copies_era, copies_view, n_copies_members; /* the newest view of those who have them */
+    uint64_t copies_members[MOST_PROCESSES];
     wf_sim_result result;
     wf_status rc;
     wf_err err;
