@@ -281,6 +281,8 @@ WF_MUST_USE wf_status wf_infer_node(wf_graph *g, wf_node *n, wf_err *err);
 
 /* True when no axis is unknown; then dims [rank] gets the sizes. */
 bool wf_value_dims(const wf_value *v, int64_t dims[WF_MAX_RANK]);
+/* Whether the shape of a value of the graph is not known. */
+bool wf_graph_is_open(const wf_graph *g);
 /* The elements of a small integer (or bool) value, from its carried content or its constant tensor.
  * False when they are not followed; otherwise elems [WF_MAX_CARRIED] and *n are set. */
 bool wf_value_elems(const wf_value *v, wf_elem elems[WF_MAX_CARRIED], uint32_t *n);

@@ -322,3 +322,13 @@ wf_status wf_axes_input(const wf_node *n, uint32_t i, uint32_t rank, bool *known
     }
     return WF_OK;
 }
+
+bool wf_graph_is_open(const wf_graph *g)
+{
+    int64_t dims[WF_MAX_RANK];
+
+    for (size_t i = 0; i < g->n_values; i++)
+        if (!wf_value_dims(g->values[i], dims))
+            return true;
+    return false;
+}

@@ -92,15 +92,7 @@ static wf_status mark_needed(wf_remote_unit *u, wf_err *err)
     memset(u->needed, 0, u->g->n_nodes * sizeof *u->needed);
     for (size_t i = 0; i < u->n_wanted; i++)
         values[u->wanted[i]->index] = true;
-    for (size_t i = u->g->n_nodes; i-- > 0;) {
-        const wf_node *n = u->g->nodes[i];
-
-        for (uint32_t k = 0; k < n->n_out; k++)
-            u->needed[i] |= n->out[k] && values[n->out[k]->index];
-        for (uint32_t k = 0; u->needed[i] && k < n->n_in; k++)
-            if (n->in[k])
-                values[n->in[k]->index] = true;
-    }
+    wf_remote_mark_needed(u, values);
     free(values);
     return WF_OK;
 }
@@ -325,16 +317,6 @@ static wf_status compile_to(const wf_remote_unit *u, const copy *c, depth how, w
     return rc;
 }
 
-static bool is_open(const wf_graph *g)
-{
-    int64_t dims[WF_MAX_RANK];
-
-    for (size_t i = 0; i < g->n_values; i++)
-        if (!wf_value_dims(g->values[i], dims))
-            return true;
-    return false;
-}
-
 /* All that the compiled graph takes is there. */
 static wf_status check_fed(const wf_remote_unit *u, const wf_graph *g, char unfed[WF_UNFED_NAME],
                            wf_err *err)
@@ -384,7 +366,7 @@ static wf_status compile_piece(cutter *c, size_t at, char unfed[WF_UNFED_NAME], 
         if (rc == WF_OK)
             rc = check_fed(c->u, f->compiled->graph, unfed, err);
         c->u->r->is_for_once |= how > SHAPES;
-        open = rc == WF_OK && is_open(f->compiled->graph);
+        open = rc == WF_OK && wf_graph_is_open(f->compiled->graph);
     }
     if (rc == WF_OK)
         rc = list_ports(c->u, f, err);

@@ -81,16 +81,6 @@ static wf_status compile(run *r, bool all_constant, wf_err *err)
     return rc;
 }
 
-static bool is_open(const wf_graph *g)
-{
-    int64_t dims[WF_MAX_RANK];
-
-    for (size_t i = 0; i < g->n_values; i++)
-        if (!wf_value_dims(g->values[i], dims))
-            return true;
-    return false;
-}
-
 /* For these very feeds. Where a shape still depends on what is fed (NonZero of a float, the bounds
  * of Range), everything becomes a constant: what is constant is computed node by node, each with
  * the shapes that those before it turned out to have. */
@@ -99,7 +89,7 @@ static wf_status compile_for_feeds(run *r, char unfed[WF_UNFED_NAME], wf_err *er
     WF_TRY(read_model(r, err));
     WF_TRY(compile(r, false, err));
     WF_TRY(wf_fed_check(&r->fed, r->o->name, r->c, unfed, err));
-    if (is_open(r->c->graph)) {
+    if (wf_graph_is_open(r->c->graph)) {
         WF_TRY(compile(r, true, err));
         WF_TRY(wf_fed_check(&r->fed, r->o->name, r->c, unfed, err));
     }

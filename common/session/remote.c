@@ -70,15 +70,8 @@ static wf_status mark_needed(wf_remote_unit *u, wf_err *err)
         if (rc == WF_OK)
             values[v->index] = true;
     }
-    for (size_t i = u->g->n_nodes; rc == WF_OK && i-- > 0;) {
-        const wf_node *n = u->g->nodes[i];
-
-        for (uint32_t k = 0; k < n->n_out; k++)
-            u->needed[i] |= n->out[k] && values[n->out[k]->index];
-        for (uint32_t k = 0; u->needed[i] && k < n->n_in; k++)
-            if (n->in[k])
-                values[n->in[k]->index] = true;
-    }
+    if (rc == WF_OK)
+        wf_remote_mark_needed(u, values);
     free(values);
     return rc;
 }

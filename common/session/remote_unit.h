@@ -27,6 +27,21 @@ static inline size_t wf_remote_first_variable(const wf_remote_unit *u)
 {
     return u->g->n_inputs - u->n_blanks;
 }
+
+/* Marks in u->needed the nodes that make wanted values, and in values [of the graph] what they read
+ * in turn. */
+static inline void wf_remote_mark_needed(wf_remote_unit *u, bool values[])
+{
+    for (size_t i = u->g->n_nodes; i-- > 0;) {
+        const wf_node *n = u->g->nodes[i];
+
+        for (uint32_t k = 0; k < n->n_out; k++)
+            u->needed[i] |= n->out[k] && values[n->out[k]->index];
+        for (uint32_t k = 0; u->needed[i] && k < n->n_in; k++)
+            if (n->in[k])
+                values[n->in[k]->index] = true;
+    }
+}
 /* A copy of a name that lives as long as u->r. */
 WF_MUST_USE wf_status wf_remote_name(wf_remote_unit *u, const char *name, const char **out,
                                      wf_err *err);

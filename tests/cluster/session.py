@@ -450,7 +450,7 @@ def a_session_rests_for_longer_than_links_do(weft):
         s = session(c, "ps 0")
         s.extend(linear())
         s.run(targets="counted")
-        time.sleep(5)
+        time.sleep(5)  # the silence itself
         check(s.run("counted") == 2 and s.read("count") == 2, "it was counted once each")
 
 
@@ -470,9 +470,9 @@ def workers_cost_nothing_while_nobody_asks(weft):
             with open(f"/proc/{c.pid('worker/0')}/stat", encoding="utf-8") as f:
                 return sum(map(int, f.read().rsplit(")", 1)[1].split()[11:13]))
 
-        time.sleep(1)
+        time.sleep(1)  # what a start costs is over
         begun = ticks()
-        time.sleep(3)
+        time.sleep(3)  # the rest itself
         check(ticks() - begun < 15, f"{ticks() - begun} ticks of 10 ms in 3 s")
 
 

@@ -81,6 +81,18 @@ static void callbacks(wf_callbacks *c, const wf_model_spec *spec)
     c->rows[1] = (wf_callback){.kind = WF_CALLBACK_RATE, .metric = "loss", .factor = 1};
 }
 
+/* Storage in the arena: it goes with the job. */
+static wf_tensor *first_values(wf_arena *a, int variable, int64_t n)
+{
+    float *values = wf_arena_array(a, (size_t)n, sizeof(float));
+    wf_tensor *t = wf_arena_alloc(a, sizeof *t);
+
+    *t = (wf_tensor){.dtype = WF_F32, .rank = 1, .dims = {n}, .data = values};
+    for (uint32_t k = 0; variable == WF_MODEL_FROZEN && k < WF_MODEL_FROZEN_SIZE; k++)
+        values[k] = wf_model_frozen(k);
+    return t;
+}
+
 static void grow(wf_prepared *p)
 {
     static const char *const pattern = "/in/*";
@@ -132,15 +144,8 @@ wf_status wf_model_prepare(const wf_model_spec *spec, const char *job, wf_prepar
     slices(a, &p->setup, spec, WF_MODEL_STEPS, n_steps, n_steps);
     slices(a, &p->setup, spec, WF_MODEL_RECORDS, spec->records, n_records);
     slices(a, &p->setup, spec, WF_MODEL_FROZEN, WF_MODEL_FROZEN_SIZE, n_frozen);
-    for (int i = 0; i < WF_MODEL_VARIABLES; i++) { /* storage in the arena: it goes with the job */
-        int64_t n = dims[i];
-        float *values = wf_arena_array(a, (size_t)n, sizeof(float));
-
-        first[i] = wf_arena_alloc(a, sizeof *first[i]);
-        *first[i] = (wf_tensor){.dtype = WF_F32, .rank = 1, .dims = {n}, .data = values};
-        for (uint32_t k = 0; i == WF_MODEL_FROZEN && k < WF_MODEL_FROZEN_SIZE; k++)
-            values[k] = wf_model_frozen(k);
-    }
+    for (int i = 0; i < WF_MODEL_VARIABLES; i++)
+        first[i] = first_values(a, i, dims[i]);
     initial = wf_arena_memdup(a, first, sizeof first);
     p->initial = (const wf_tensor *const *)initial;
     p->start.job = p->setup.job;
