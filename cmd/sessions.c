@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/sessions.c */
 #include "cmd/sessions.h"
+#include "cmd/fellows.h"
 #include "common/base/clock.h"
 #include "common/base/rng.h"
 #include "common/base/size.h"
@@ -186,7 +187,7 @@ void wf_session_server_start(wf_shell *shell, wf_session_server **out)
     wf_status rc;
 
     *out = NULL;
-    if (wf_workers_have_links(shell->conf))
+    if (wf_fellows_at_addresses(shell->conf))
         return;
     s = calloc(1, sizeof *s);
     rc = s ? WF_OK : wf_fail_nomem(&err, sizeof *s);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/shell.c */
 #include "cmd/shell.h"
+#include "cmd/fellows.h"
 #include "cmd/processor.h"
 #include "common/base/clock.h"
 #include "common/base/process.h"
@@ -128,11 +129,6 @@ static wf_status read_options(wf_shell *s, int argc, char *argv[], const char **
     return WF_OK;
 }
 
-bool wf_workers_have_links(const wf_cluster_conf *c)
-{
-    return c->n_ps == 0 && c->n_workers > 1;
-}
-
 /* At one time: each task has a link and a connection for its signs of life; and commands. */
 static uint32_t count_connections(const wf_cluster_conf *c, wf_role role)
 {
@@ -200,7 +196,7 @@ wf_status wf_shell_connect(wf_shell *s, wf_net_conf *conf, wf_err *err)
     conf->cluster = s->conf->name;
     conf->gone_ns = gone_ns(conf->gone_ns);
     WF_TRY(wf_net_new(conf, &s->net, err));
-    if (s->self.role != WF_ROLE_WORKER || wf_workers_have_links(s->conf))
+    if (s->self.role != WF_ROLE_WORKER || wf_fellows_at_addresses(s->conf))
         WF_TRY(listen_everywhere(s, err));
     if (s->self.role == WF_ROLE_MASTER)
         return WF_OK;

@@ -48,8 +48,6 @@ WF_MUST_USE wf_status wf_shell_dial(void *shell, wf_task task, const char *addre
 /* Waits for a message, until the net's deadline (at most 50 ms), or until fd is readable. `soon`: a
  * message is on its way, so that it is looked for a moment before the thread sleeps. */
 void wf_shell_wait(wf_shell *s, int fd, bool soon);
-/* Whether workers dial each other, at the addresses of their main threads. */
-bool wf_workers_have_links(const wf_cluster_conf *c);
 /* True once a signal asked to stop. */
 bool wf_shell_stopping(void);
 /* Frees all, prints the error if rc is one, and gives the exit code. */

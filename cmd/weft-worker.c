@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd/weft-worker.c - a worker's process: one thread computes, moves what is due between two steps,
  * and waits; another sends signs of life. Steps may be computed beside it (trainer_hands.c). */
+#include "cmd/fellows.h"
 #include "cmd/sessions.h"
 #include "cmd/shell.h"
 #include "common/base/clock.h"
@@ -72,9 +73,10 @@ static wf_status run(wf_shell *s, wf_trainer *t, wf_worker *w, wf_err *err)
     return WF_OK;
 }
 
-/* Where a step that made NaN is kept, and on which host that is. */
+/* Where a step that made NaN is kept, on which host that is, and where it listens. */
 typedef struct place {
     char jobs_dir[PATH_MAX], host[HOST_NAME_MAX + 1];
+    char fellows[WF_ADDRESSES_MAX]; /* where other workers dial this one, if not at its address */
 } place;
 
 static void find_place(const wf_shell *s, place *p)
@@ -84,13 +86,13 @@ static void find_place(const wf_shell *s, place *p)
         p->host[0] = 0;
 }
 
-/* In a cluster without ps a worker is dialled by others. */
+/* Who may dial the main thread. */
 static wf_status admit(void *arg, const wf_hello *hello, wf_err *err)
 {
     const wf_shell *s = arg;
     char text[32];
 
-    if (hello->task.role == WF_ROLE_CLIENT)
+    if (hello->task.role == WF_ROLE_CLIENT && s->conf->n_ps == 0)
         return wf_fail(err, WF_UNSUPPORTED, "name a ps in cluster.yaml",
                        "the cluster has no ps, where variables of sessions live");
 
@@ -102,7 +104,7 @@ static wf_status admit(void *arg, const wf_hello *hello, wf_err *err)
                    wf_task_str(hello->task, text, sizeof text));
 }
 
-static wf_status make(wf_shell *s, const place *at, wf_pool **pool, wf_trainer **t, wf_worker **w,
+static wf_status make(wf_shell *s, place *at, wf_pool **pool, wf_trainer **t, wf_worker **w,
                       wf_err *err)
 {
     wf_net_conf conf = wf_net_defaults();
@@ -110,6 +112,7 @@ static wf_status make(wf_shell *s, const place *at, wf_pool **pool, wf_trainer *
     conf.admit = admit;
     conf.admit_arg = s;
     WF_TRY(wf_shell_connect(s, &conf, err));
+    WF_TRY(wf_fellows_listen(s, at->fellows, err));
     WF_TRY(wf_pool_new(WF_MAX(s->me->threads, 1u), pool, err));
     WF_TRY(wf_trainer_new(&(wf_trainer_conf){.index = s->self.index,
                                              .pool = *pool,
@@ -132,6 +135,7 @@ static wf_status make(wf_shell *s, const place *at, wf_pool **pool, wf_trainer *
                                            .pool = *pool,
                                            .progress_ns = 100 * WF_NS_PER_MS,
                                            .session = s->session,
+                                           .fellows = at->fellows,
                                            .wall_ms = wall_ms},
                          s->net, s->master, w, err));
     return WF_OK;

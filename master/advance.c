@@ -53,7 +53,7 @@ static wf_status wait_for_tasks(wf_master *m, wf_job *j, wf_err *err)
 
 static wf_status enter_running(wf_master *m, wf_job *j, wf_job_event event, wf_err *err)
 {
-    m->view_stale |= m->n_ps == 0; /* for those who add up gradients: wf_generation_tell */
+    m->view_stale |= m->on_workers; /* for those who add up gradients: wf_generation_tell */
     return wf_job_enter(m, j, event, NULL, err);
 }
 
@@ -188,6 +188,7 @@ static wf_status on_prepared(wf_master *m, wf_job *j, wf_work *w, wf_err *err)
         return wf_job_enter(m, j, WF_JOB_FAIL, &w->err, err);
     j->prepared = w->prepared;
     w->prepared = NULL;
+    wf_job_learn_holders(m);
     if (wf_generation_check(j, &unfit) == WF_OK)
         return WF_OK;
     wf_job_drop_prepared(j); /* a recovery must find the same fault, and not what it is of */

@@ -61,7 +61,7 @@ static wf_status enter(wf_master *m, wf_member *who, const Weft__Register *r, wf
     bool is_worker = who->task.role == WF_ROLE_WORKER, held = holds(j, r);
     char text[32];
 
-    m->view_stale |= !is_worker || m->n_ps == 0; /* it is sent the view again */
+    m->view_stale |= !is_worker || m->on_workers; /* it is sent the view again */
     if (!wf_member_is_live(who)) {
         if (who->since_ns && m->job && !wf_job_over(m->job->state))
             wf_job_note(m, m->job, "task.restarted", "%s restarted after %.1f s",
@@ -72,6 +72,7 @@ static wf_status enter(wf_master *m, wf_member *who, const Weft__Register *r, wf
     }
     wf_member_move(m, who, WF_MEMBER_REGISTER);
     snprintf(who->session, sizeof who->session, "%s", r->session);
+    snprintf(who->fellows, sizeof who->fellows, "%s", r->fellows);
     if (!held && is_worker) {
         WF_TRY(wf_master_take_back(m, who, NULL, err));
         who->steps = 0;
@@ -97,7 +98,9 @@ wf_status wf_arrivals_on_register(wf_master *m, wf_member *who, const wf_msg *ms
     wf_status rc;
 
     WF_TRY(wf_control_get(msg, &weft__register__descriptor, &body, err));
-    rc = wf_splits_check_held(who, body->n_open, body->n_finished, err);
+    rc = strlen(body->fellows) < WF_ADDRESSES_MAX
+             ? wf_splits_check_held(who, body->n_open, body->n_finished, err)
+             : wf_fail(err, WF_PROTO, NULL, "a worker with addresses that are too long");
     if (rc == WF_OK && !wf_member_is_live(who) && body->view > 0) /* M2, however long ago */
         rc = wf_master_give_up(m, who, "it was given up before", err);
     else if (rc == WF_OK)

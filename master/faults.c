@@ -249,7 +249,7 @@ wf_status wf_faults_on_ready(wf_master *m, wf_job *j, wf_member *who, const wf_m
             who->view_acked = msg->head.view;
         else
             rc = take_outcome(m, j, who, body, err);
-        m->view_stale |= m->n_ps == 0; /* it is among those who add up gradients */
+        m->view_stale |= m->on_workers; /* it is among those who add up gradients */
     }
     wf_control_free(&body);
     return rc;

@@ -66,11 +66,12 @@ static bool is_spare(const wf_master *m, const wf_job *j, const wf_member *who)
 {
     if (!wf_member_holds_variables(m, who))
         return true;
-    if (m->n_ps > 0 || j->state == WF_JOB_STARTING)
+    if (who->task.role == WF_ROLE_PS || j->state == WF_JOB_STARTING)
         return false;
     for (uint32_t i = 0; i < m->n_members; i++)
-        if (&m->members[i] != who && (wf_member_has_part(&m->members[i], j->generation) ||
-                                      m->members[i].state == WF_MEMBER_UNCLAIMED))
+        if (&m->members[i] != who && m->members[i].task.role == WF_ROLE_WORKER &&
+            (wf_member_has_part(&m->members[i], j->generation) ||
+             m->members[i].state == WF_MEMBER_UNCLAIMED))
             return true;
     return false;
 }

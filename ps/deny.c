@@ -58,11 +58,33 @@ static wf_status say_denied(wf_ps *ps, const wf_ps_worker *w, uint16_t generatio
     return rc;
 }
 
+/* To a worker of another job or generation: as if from a ps of its own, which knows of no moves. It
+ * may be the newer one, and asks again. */
+static wf_status deny_stranger(wf_ps *ps, const wf_ps_worker *w, const wf_msg *m, wf_err *err)
+{
+    Weft__Denied body = WEFT__DENIED__INIT;
+    wf_msg *no = NULL;
+    wf_status rc;
+
+    body.map = m->head.map;
+    WF_TRY(wf_net_msg(ps->net, WF_DENIED, &no, err));
+    rc = wf_control_put(no, &body.base, err);
+    no->head.job = m->head.job;
+    no->head.generation = m->head.generation;
+    no->head.request = m->head.generation;
+    if (rc == WF_OK)
+        rc = wf_net_send(ps->net, w->peer, WF_LANE_CONTROL, 0, &no, err);
+    wf_net_free_msg(ps->net, &no);
+    return rc == WF_NOTFOUND ? WF_OK : rc;
+}
+
 wf_status wf_ps_deny(wf_ps *ps, const wf_ps_worker *w, const wf_msg *m, wf_err *err)
 {
     WF_LOG_DEBUG("ps.denied", "worker=%u kind=%s generation=%u here=%u map=%u here=%u",
                  w->peer->task.index, wf_kind_name(m->head.kind), m->head.generation,
                  ps->generation, m->head.map, ps->map.version);
+    if (m->head.job != ps->job_number || m->head.generation != ps->generation)
+        return deny_stranger(ps, w, m, err);
     return say_denied(ps, w, m->head.generation, m->head.map, err);
 }
 

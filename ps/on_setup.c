@@ -251,14 +251,15 @@ static wf_status make_slices(wf_ps *ps, uint32_t version, const Weft__Setup *bod
     return WF_OK;
 }
 
-/* The first slice that is trained. */
+/* The first slice on a ps that is trained. */
 static uint32_t find_clock_slice(const Weft__Setup *body)
 {
     uint32_t i = 0;
 
     while (i < body->n_slices &&
            (body->slices[i]->variable >= body->n_variables ||
-            body->variables[body->slices[i]->variable]->kind != WF_PS_TRAINABLE))
+            body->variables[body->slices[i]->variable]->kind != WF_PS_TRAINABLE ||
+            body->variables[body->slices[i]->variable]->on_workers))
         i++;
     return i;
 }

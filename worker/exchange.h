@@ -3,7 +3,8 @@
  * the gradients of a step, and an exchange brings both to the place where the variables live. One
  * row and one file for each place: parameter servers (exchange/ps.c), this process
  * (exchange/local.c), each device of this process (exchange/mirrored.c), each worker
- * (exchange/ring.c), nowhere, for a job that has none (exchange/none.c).
+ * (exchange/ring.c), tables on parameter servers and all others in each worker (exchange/hybrid.c),
+ * nowhere, for a job that has none (exchange/none.c).
  *
  * A set of weights holds one contiguous buffer for each variable. A frozen variable, which never
  * changes, is the same in all sets. Gradient buffers belong to the exchange: a kernel writes
@@ -71,6 +72,8 @@ typedef struct wf_exchange_conf {
     wf_disk *disk;
     wf_pool *pool; /* for updates; NULL: the caller's thread alone */
     wf_exchange_place place;
+    bool is_part; /* of one whose variables are in two: it has those of its kind alone
+                   * (Weft__Variable.on_workers) */
 } wf_exchange_conf;
 
 /* Something that a worker waits for an exchange to bring. */
@@ -149,8 +152,8 @@ typedef struct wf_exchange_kind {
     size_t (*device_bytes)(const Weft__Start *start, const wf_device *device);
 } wf_exchange_kind;
 
-extern const wf_exchange_kind wf_exchange_local, wf_exchange_mirrored, wf_exchange_none,
-    wf_exchange_ps, wf_exchange_ring;
+extern const wf_exchange_kind wf_exchange_hybrid, wf_exchange_local, wf_exchange_mirrored,
+    wf_exchange_none, wf_exchange_ps, wf_exchange_ring;
 
 /* Opens the exchange that conf->start names; the caller owns *out. What conf points to is borrowed
  * for its life, but for `ps`. Errors: WF_PROTO for a name that this weft does not know, and for

@@ -38,6 +38,7 @@ wf_status wf_member_register(wf_worker *w, wf_err *err)
         body.n_files = w->job.n_files;
         body.eval_records = w->job.eval_records;
         body.round = w->round;
+        body.fellows = (char *)(w->conf.fellows ? w->conf.fellows : "");
         w->want_sent = false;
         rc = wf_session_register(&w->session, &body, err);
     } else {

@@ -126,10 +126,11 @@ typedef struct wf_worker_conf {
     uint32_t index;
     uint64_t incarnation;
     wf_worker_ops ops;
-    wf_disk *disk;                 /* for the manifest, when this worker is chief */
-    wf_pool *pool;                 /* for updates in this process; NULL: one thread */
-    int64_t progress_ns;           /* between two reports */
-    const char *session;           /* of the supervisor that started this process; "": none did */
+    wf_disk *disk;       /* for the manifest, when this worker is chief */
+    wf_pool *pool;       /* for updates in this process; NULL: one thread */
+    int64_t progress_ns; /* between two reports */
+    const char *session; /* of the supervisor that started this process; "": none did */
+    const char *fellows; /* where other workers dial this one; NULL or "": at its address */
     int64_t (*wall_ms)(void *arg); /* since 1970, for the manifest */
 } wf_worker_conf;
 

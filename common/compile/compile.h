@@ -204,6 +204,7 @@ typedef struct wf_compiled_variable {
     bool pinned;              /* to one ps, by the job */
     uint32_t pinned_to;       /* then */
     bool on_ps;               /* pulled; otherwise it stays in the graph with its content */
+    bool on_workers;          /* then: each worker holds it, while tables are on ps */
     bool pushed;              /* gets a gradient, or a batch's statistic, in this graph */
     double momentum;          /* of a statistic: how much of the old value an update keeps */
     const wf_tensor *initial; /* dims and dtype as above; never NULL */
@@ -227,7 +228,7 @@ typedef struct wf_compiled_variable {
 typedef struct wf_compiled_slice {
     uint32_t variable;     /* index in variables */
     int64_t offset, count; /* elements */
-    uint32_t ps;           /* task of its first primary */
+    uint32_t ps;           /* task of its first primary; of what workers hold: no ps' */
 } wf_compiled_slice;
 
 /* One use of a table. The ids graph gives the ids that a batch names; whoever runs the graph pulls

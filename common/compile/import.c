@@ -18,7 +18,7 @@ static const char batch_symbol[] = "batch";
 static bool tables_are_blank(const wf_compile_spec *s)
 {
     return s->mode == WF_COMPILE_INFER || s->mode == WF_COMPILE_EVAL ||
-           (s->mode == WF_COMPILE_TRAIN && s->strategy && !s->strategy->on_worker);
+           (s->mode == WF_COMPILE_TRAIN && s->strategy && wf_strategy_has_tables(s->strategy));
 }
 
 static wf_status build_layers(wf_unit *u, wf_err *err)

@@ -5,6 +5,12 @@
 #include <fnmatch.h>
 #include <stdlib.h>
 
+/* Whether slices of it lie on ps. */
+static bool may_pin(const wf_unit *u, const wf_compiled_variable *v)
+{
+    return v->on_ps && (!u->spec->strategy->on_worker || v->is_table);
+}
+
 static wf_status pins_nothing(const wf_unit *u, const wf_conf_pin *pin, wf_err *err)
 {
     const char **names = calloc(u->c->n_variables + 1, sizeof(*names)), *near = NULL;
@@ -12,7 +18,7 @@ static wf_status pins_nothing(const wf_unit *u, const wf_conf_pin *pin, wf_err *
     size_t n = 0;
 
     for (size_t i = 0; names && i < u->c->n_variables; i++)
-        if (u->c->variables[i].on_ps)
+        if (may_pin(u, &u->c->variables[i]))
             names[n++] = u->c->variables[i].name;
     if (n)
         near = wf_nearest(pin->match, names, n);
@@ -30,7 +36,7 @@ static wf_status pins_nothing(const wf_unit *u, const wf_conf_pin *pin, wf_err *
 /* In the eval graph only those variables are left that it alone has. */
 wf_status wf_unit_pin(wf_unit *u, wf_err *err)
 {
-    uint32_t n_ps = wf_strategy_shards(u->spec->strategy, u->spec->n_ps);
+    uint32_t n_ps = u->spec->n_ps;
 
     for (size_t k = 0; k < u->spec->n_pins; k++) {
         const wf_conf_pin *pin = &u->spec->pins[k];
@@ -46,7 +52,7 @@ wf_status wf_unit_pin(wf_unit *u, wf_err *err)
         for (size_t i = 0; i < u->c->n_variables; i++) {
             wf_compiled_variable *v = &u->c->variables[i];
 
-            if (!v->on_ps || fnmatch(pin->match, v->name, 0) != 0)
+            if (!may_pin(u, v) || fnmatch(pin->match, v->name, 0) != 0)
                 continue;
             any = true;
             if (!v->pinned)

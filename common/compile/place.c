@@ -9,7 +9,8 @@
  * and not thousands: 784-128-10 on two ps has 7 slices.
  *
  * Slices are cut at row boundaries while a row fits in one, so that what reads a slice reads whole
- * rows. Where the optimizer takes norms over variables, or a worker holds them, each is one slice.
+ * rows. Where the optimizer takes norms over variables, or workers hold them, each is one slice;
+ * what workers hold while tables lie on ps has the number behind that of the last ps.
  * The result depends on the variables' order, names left out, and the cluster's size only.
  *
  * Tables and frozen variables are placed by themselves, behind the others: few of their bytes cross
@@ -165,15 +166,25 @@ static size_t total_bytes(const wf_compiled *c, group which)
     return total;
 }
 
-static uint32_t shards_of(const wf_unit *u)
+/* Among how many ps slices are dealt; those of a worker's variables are on none. */
+static uint32_t places_of(const wf_unit *u)
 {
-    return wf_strategy_shards(u->spec->strategy, u->spec->n_ps);
+    return wf_strategy_has_tables(u->spec->strategy) ? u->spec->n_ps : 1;
+}
+
+/* What workers hold beside tables on the ps. */
+static void keep_on_workers(const wf_unit *u, wf_compiled_slice slices[], size_t n)
+{
+    for (size_t i = 0; i < n && u->spec->strategy->tables_on_ps; i++) {
+        slices[i].ps = u->spec->n_ps;
+        u->c->variables[slices[i].variable].on_workers = true;
+    }
 }
 
 /* Where the search for a slice size begins: half a ps's share, or the job's bound. */
 static size_t first_target(const wf_unit *u, group which, size_t limit)
 {
-    size_t share = total_bytes(u->c, which) / shards_of(u);
+    size_t share = total_bytes(u->c, which) / places_of(u);
 
     if (u->spec->strategy->on_worker)
         return limit;
@@ -216,13 +227,14 @@ static wf_status place_all(wf_unit *u, size_t limit, weight **order, size_t *loa
         if (!slices || !*order)
             return wf_fail_nomem(err, n * sizeof(*slices));
         cut(c, DENSE, target, slices);
-        ratio = pack(c, slices, n, *order, load, shards_of(u));
+        ratio = pack(c, slices, n, *order, load, places_of(u));
         if (!c->slices || ratio < best) {
             c->slices = slices;
             c->n_slices = n;
             best = ratio;
         }
     }
+    keep_on_workers(u, c->slices, c->n_slices);
     return WF_OK;
 }
 
@@ -259,7 +271,8 @@ static wf_status place_frozen(wf_unit *u, size_t limit, size_t *load, wf_err *er
     if (!order)
         return wf_fail_nomem(err, n * sizeof(*order));
     cut(u->c, FROZEN, target, slices);
-    pack(u->c, slices, n, order, load, shards_of(u));
+    pack(u->c, slices, n, order, load, places_of(u));
+    keep_on_workers(u, slices, n);
     free(order);
     return WF_OK;
 }
@@ -276,9 +289,9 @@ static int64_t table_rows(const wf_unit *u, const wf_compiled_variable *v, size_
         return 1;
     each = WF_MAX(each, (rows + TABLE_SLICES - 1) / TABLE_SLICES);
     if (u->spec->balances)
-        each = WF_MIN(each, WF_MAX(rows / (TO_CHOOSE_FROM * (int64_t)shards_of(u)),
+        each = WF_MIN(each, WF_MAX(rows / (TO_CHOOSE_FROM * (int64_t)places_of(u)),
                                    (int64_t)((size_t)WF_SLICE_BYTES_LEAST / row)));
-    return WF_MAX(WF_MIN(each, rows / (int64_t)shards_of(u)), (int64_t)1);
+    return WF_MAX(WF_MIN(each, rows / (int64_t)places_of(u)), (int64_t)1);
 }
 
 static wf_status place_tables(wf_unit *u, size_t limit, wf_err *err)
@@ -306,7 +319,7 @@ static wf_status place_tables(wf_unit *u, size_t limit, wf_err *err)
                                             .count = WF_MIN(each * row, v->elems - at),
                                             .ps = v->pinned ? v->pinned_to : next};
             if (!v->pinned)
-                next = (next + 1) % shards_of(u);
+                next = (next + 1) % places_of(u);
         }
     }
     return WF_OK;
@@ -354,34 +367,39 @@ static wf_status check_whole(const wf_compiled *c, wf_err *err)
     return WF_OK;
 }
 
+/* Bytes of a slice on a ps. */
+static size_t slice_limit(const wf_compile_spec *s)
+{
+    size_t limit = WF_MAX(s->slice_bytes ? s->slice_bytes : (size_t)WF_SLICE_BYTES, (size_t)64);
+
+    return s->balances ? WF_MIN(limit, MOVED) : limit;
+}
+
 wf_status wf_pass_place(wf_unit *u, wf_err *err)
 {
     wf_status rc;
     weight *order = NULL;
     size_t *load = NULL;
-    size_t limit = u->spec->slice_bytes ? u->spec->slice_bytes : (size_t)WF_SLICE_BYTES;
+    size_t limit = slice_limit(u->spec), dense;
     bool trains = u->spec->mode == WF_COMPILE_TRAIN;
 
-    limit = u->spec->strategy && u->spec->strategy->on_worker ? SIZE_MAX / 2
-                                                              : WF_MAX(limit, (size_t)64);
-    if (u->spec->balances && u->spec->strategy && !u->spec->strategy->on_worker)
-        limit = WF_MIN(limit, MOVED);
     WF_TRY(wf_unit_collect(u, err));
     if (!u->spec->strategy)
         return WF_OK;
+    dense = u->spec->strategy->on_worker ? SIZE_MAX / 2 : limit;
     if (trains && u->spec->whole_variables && !u->spec->strategy->on_worker)
         WF_TRY(check_whole(u->c, err));
-    if (!u->spec->strategy->on_worker)
+    if (wf_strategy_has_tables(u->spec->strategy))
         WF_TRY(wf_unit_pin(u, err));
     WF_TRY(sort_variables(u, err));
-    load = calloc(shards_of(u), sizeof(*load));
+    load = calloc(places_of(u), sizeof(*load));
     if (!load)
-        return wf_fail_nomem(err, shards_of(u) * sizeof(*load));
-    rc = trains ? place_all(u, limit, &order, load, err) : WF_OK;
+        return wf_fail_nomem(err, places_of(u) * sizeof(*load));
+    rc = trains ? place_all(u, dense, &order, load, err) : WF_OK;
     if (rc == WF_OK && trains)
         rc = place_tables(u, limit, err);
     if (rc == WF_OK)
-        rc = place_frozen(u, limit, load, err);
+        rc = place_frozen(u, dense, load, err);
     if (rc == WF_OK)
         index_slices(u->c);
     free(order);

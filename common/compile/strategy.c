@@ -17,9 +17,6 @@ const wf_strategy *const wf_strategies[] = {
 #undef WF_STRATEGY
     NULL};
 
-/* Named in documents of this project as what is to come. */
-static const char *const planned[] = {"hybrid"};
-
 const wf_strategy *wf_strategy_find(const char *name)
 {
     for (const wf_strategy *const *s = wf_strategies; *s; s++)
@@ -42,15 +39,16 @@ static const char *hint_for(const char *name, char hint[static WF_NEAREST_HINT])
 
 wf_status wf_strategy_check_name(const wf_job_conf *job, wf_err *err)
 {
+    const wf_strategy *s = job->strategy ? wf_strategy_find(job->strategy) : NULL;
     char hint[WF_NEAREST_HINT];
 
-    if (!job->strategy || wf_strategy_find(job->strategy))
+    if (s && s->on_worker && s->tables_on_ps && strcmp(job->mode, "async") != 0)
+        return wf_fail(err, WF_UNSUPPORTED, "leave out consistency.mode, or take parameter_server",
+                       "%s:%d: with strategy %s workers make each step together, and do not wait "
+                       "for each other's rows of tables: there is no mode %s",
+                       job->path, job->strategy_line, s->name, job->mode);
+    if (!job->strategy || s)
         return WF_OK;
-    for (size_t i = 0; i < WF_COUNT(planned); i++)
-        if (strcmp(planned[i], job->strategy) == 0)
-            return wf_fail(err, WF_UNSUPPORTED, "leave it out, or take parameter_server",
-                           "%s:%d: \"strategy: %s\" is not built yet", job->path,
-                           job->strategy_line, job->strategy);
     return wf_fail(err, WF_USAGE, hint_for(job->strategy, hint),
                    "%s:%d: there is no strategy \"%.80s\"", job->path, job->strategy_line,
                    job->strategy);
@@ -88,7 +86,12 @@ wf_status wf_strategy_of_job(const wf_job_conf *job, uint32_t n_ps, uint32_t n_w
 
 uint32_t wf_strategy_shards(const wf_strategy *s, uint32_t n_ps)
 {
-    return s->on_worker ? 1 : n_ps;
+    return (s->on_worker ? 1 : 0) + (wf_strategy_has_tables(s) ? n_ps : 0);
+}
+
+bool wf_strategy_has_tables(const wf_strategy *s)
+{
+    return !s->on_worker || s->tables_on_ps;
 }
 
 wf_status wf_pass_strategy(wf_unit *u, wf_err *err)

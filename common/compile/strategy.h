@@ -17,7 +17,8 @@ typedef struct wf_strategy {
     const char *means;          /* for people */
     uint32_t ps_least, ps_most; /* what it needs of a cluster */
     uint32_t workers_most;
-    bool on_worker; /* a worker holds the variables whole; otherwise slices of them lie on the ps */
+    bool on_worker; /* workers hold the variables whole; otherwise slices of them lie on the ps */
+    bool tables_on_ps; /* then: but for the tables, which lie on the ps */
     /* Puts the ends of the exchange into the graph, in place of variables and gradients. */
     wf_status (*rewrite)(struct wf_unit *u, wf_err *err);
 } wf_strategy;
@@ -27,8 +28,9 @@ extern const wf_strategy *const wf_strategies[];
 
 /* The row of that name, or NULL. */
 const wf_strategy *wf_strategy_find(const char *name);
-/* Fails if the job names a strategy that there is not; one that names none is fine. Errors:
- * WF_USAGE, WF_UNSUPPORTED, with file and line. */
+/* Fails if the job names a strategy that there is not, or one that does not go with its
+ * consistency; one that names none is fine. Errors: WF_USAGE, WF_UNSUPPORTED, with file and line.
+ */
 WF_MUST_USE wf_status wf_strategy_check_name(const wf_job_conf *job, wf_err *err);
 /* The strategy of a job on a cluster of so many ps and workers: the one that the job names, else
  * parameter_server where there are ps, multi_worker_mirrored where there are several workers alone,
@@ -36,7 +38,10 @@ WF_MUST_USE wf_status wf_strategy_check_name(const wf_job_conf *job, wf_err *err
  * cluster that does not fit; WF_UNSUPPORTED. */
 WF_MUST_USE wf_status wf_strategy_of_job(const wf_job_conf *job, uint32_t n_ps, uint32_t n_workers,
                                          const wf_strategy **out, wf_err *err);
-/* Among how many holders the variables are divided: the files of a checkpoint. */
+/* Among how many holders the variables are divided: the files of a checkpoint. Workers that hold
+ * some are one, behind the ps. */
 uint32_t wf_strategy_shards(const wf_strategy *s, uint32_t n_ps);
+/* Whether a step can have the rows of a variable that it names, and no others. */
+bool wf_strategy_has_tables(const wf_strategy *s);
 
 #endif

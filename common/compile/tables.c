@@ -27,7 +27,7 @@ static wf_status check_job(const wf_unit *u, wf_err *err)
     const wf_compile_spec *s = u->spec;
     wf_status rc = WF_OK;
 
-    if (s->strategy->on_worker)
+    if (!wf_strategy_has_tables(s->strategy))
         rc = wf_fail(err, WF_UNSUPPORTED,
                      u->unbounded ? "train an unbounded table with parameter servers"
                                   : "leave out \"tables\", or take parameter servers",

@@ -4,42 +4,13 @@
 #include "common/base/file.h"
 #include "common/conf/address.h"
 #include "common/conf/conf.h"
+#include "common/conf/ports.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <netinet/in.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
-
-/* Ports that nobody has at this moment. All sockets stay open until the last is drawn, so that no
- * two are the same. */
-static wf_status draw_ports(uint32_t ports[], size_t n, wf_err *err)
-{
-    wf_status rc = WF_OK;
-    int fds[2 * WF_CONF_MAX_TASKS + 1];
-    size_t open = 0;
-
-    for (; rc == WF_OK && open < n; open++) {
-        struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-        socklen_t size = sizeof at;
-
-        fds[open] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (fds[open] < 0) {
-            rc = wf_fail_errno(err, errno, NULL, "cannot make a socket");
-            break;
-        }
-        if (bind(fds[open], (struct sockaddr *)&at, sizeof at) != 0 ||
-            getsockname(fds[open], (struct sockaddr *)&at, &size) != 0)
-            rc = wf_fail_errno(err, errno, NULL, "cannot find a free port on this host");
-        ports[open] = ntohs(at.sin_port);
-    }
-    while (open > 0)
-        close(fds[--open]);
-    return rc;
-}
 
 static wf_status place_task(wf_cluster_conf *c, wf_task_conf *t, const char *role, uint32_t index,
                             const uint32_t *port, wf_err *err)
@@ -62,11 +33,11 @@ static wf_status place_task(wf_cluster_conf *c, wf_task_conf *t, const char *rol
 
 static wf_status place_all(wf_cluster_conf *c, bool tcp, wf_err *err)
 {
-    uint32_t ports[2 * WF_CONF_MAX_TASKS + 1];
+    uint32_t ports[WF_PORTS_MOST];
 
     tcp |= strlen(c->state_dir) + strlen("/run/worker-1023") > WF_IPC_MAX;
     if (tcp)
-        WF_TRY(draw_ports(ports, 1 + c->n_ps + c->n_workers, err));
+        WF_TRY(wf_ports_draw(ports, 1 + c->n_ps + c->n_workers, err));
     WF_TRY(place_task(c, &c->master, "master", 0, tcp ? &ports[0] : NULL, err));
     for (uint32_t i = 0; i < c->n_ps; i++)
         WF_TRY(place_task(c, &c->ps[i], "ps", i, tcp ? &ports[1 + i] : NULL, err));

@@ -165,7 +165,7 @@ static uint32_t fewest_ps(const wf_job_conf *job, const wf_strategy *strategy)
 {
     uint32_t n = strategy->ps_least;
 
-    for (size_t i = 0; i < job->n_pins && !strategy->on_worker; i++)
+    for (size_t i = 0; i < job->n_pins && wf_strategy_has_tables(strategy); i++)
         n = WF_MAX(n, job->pins[i].ps + 1);
     return n;
 }

@@ -56,7 +56,8 @@ struct wf_master {
     struct wf_job *job;                  /* the one in hand, or NULL */
     uint16_t job_number, job_generation; /* of the one in hand, as each header has them; 0: none */
 
-    bool predicts; /* it has no variables: whoever is lost is no loss to it */
+    bool predicts;   /* it has no variables: whoever is lost is no loss to it */
+    bool on_workers; /* variables of it are in each worker, all of them or all but tables */
 
     struct wf_placement *placement; /* master/placement */
 

@@ -524,7 +524,8 @@ static wf_status next_epoch(wf_master *m, wf_job *j, wf_err *err)
         wf_member *who = &m->members[i];
 
         if (!wf_member_holds_variables(m, who) || who->tuned == j->epoch->callbacks.rate ||
-            (m->n_ps == 0 && who->generation != j->generation)) /* its start will tell it */
+            (who->task.role == WF_ROLE_WORKER &&
+             who->generation != j->generation)) /* its start will tell it */
             continue;
         all = false;
         if (!who->tune_sent && wf_member_is_registered(who))

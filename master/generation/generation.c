@@ -97,8 +97,8 @@ static wf_status make_start(wf_master *m, wf_job *j, Weft__Start own, wf_msg *ms
         WF_TRY(wf_round_message_make(&j->rounds, &round, err));
         own.round = &round.body;
     }
-    /* Workers have links to the ps, or where there are none to each other. */
-    if ((m->n_ps ? wf_view_of_ps(m, &view, err) : wf_view_make(m, &view, err)) != WF_OK) {
+    /* Workers have links to the ps, and where they hold variables to each other. */
+    if ((m->on_workers ? wf_view_make(m, &view, err) : wf_view_of_ps(m, &view, err)) != WF_OK) {
         wf_round_message_free(&round);
         return err->status;
     }
@@ -191,8 +191,7 @@ wf_status wf_generation_start(wf_master *m, wf_job *j, double rate, wf_err *err)
     const wf_facts *f = wf_master_facts(m);
     size_t bytes = 0;
 
-    if (m->view_stale || !f->to_start || (m->n_ps > 0 && !f->variables_here) ||
-        (!f->ps_have_view && !m->predicts))
+    if (m->view_stale || !f->to_start || (!m->predicts && (!f->ps_here || !f->ps_have_view)))
         return WF_OK;
     for (uint32_t i = 0; i < m->n_members && bytes < MOST_START_BYTES; i++) {
         wf_member *who = &m->members[i];
@@ -200,8 +199,8 @@ wf_status wf_generation_start(wf_master *m, wf_job *j, double rate, wf_err *err)
         if (who->task.role != WF_ROLE_WORKER || !wf_member_is_registered(who) ||
             who->generation == j->generation || wf_generation_is_barred(who, j))
             continue;
-        WF_TRY(m->n_ps || m->predicts ? send_start(m, j, who, &own, err)
-                                      : send_start_joining(m, j, who, rate, err));
+        WF_TRY(m->on_workers ? send_start_joining(m, j, who, rate, err)
+                             : send_start(m, j, who, &own, err));
         bytes += j->start.size;
     }
     return WF_OK;
@@ -212,11 +211,12 @@ wf_status wf_generation_tell(wf_master *m, wf_job *j, wf_err *err)
     Weft__View view;
     wf_status rc = WF_OK;
 
-    if (m->n_ps > 0 || m->predicts || m->view_stale || j->told_view == m->view)
+    if (!m->on_workers || m->view_stale || j->told_view == m->view)
         return WF_OK;
     WF_TRY(wf_view_of_part(m, j->generation, &view, err));
     for (uint32_t i = 0; rc == WF_OK && i < m->n_members; i++)
-        if (wf_member_has_part(&m->members[i], j->generation))
+        if (m->members[i].task.role == WF_ROLE_WORKER &&
+            wf_member_has_part(&m->members[i], j->generation))
             rc = wf_member_send(m, &m->members[i], WF_VIEW, &view.base, err);
     wf_view_free(&view);
     j->told_view = m->view;

@@ -104,6 +104,7 @@ static wf_status add_variable(wf_prepared *p, const wf_compiled_variable *v, con
     row->rounding = v->rounding;
     row->kind = v->pushed ? (uint32_t)v->kind : WF_VAR_FROZEN;
     row->momentum = v->momentum;
+    row->on_workers = v->on_workers;
     if (v->is_table) {
         row->slice_kind = (char *)(v->is_unbounded ? "hashed" : "table");
         row->rows_most = v->rows_most;

@@ -177,6 +177,9 @@ WF_MUST_USE wf_status wf_job_rewrite(wf_job *j, const char *text, const char *pa
 void wf_job_drop_prepared(wf_job *j);
 /* Takes a job in hand; NULL: none. */
 void wf_job_take(wf_master *m, wf_job *j);
+/* Notes who holds the variables of the job in hand: known once it is compiled, or there are no ps.
+ */
+void wf_job_learn_holders(wf_master *m);
 /* The job in hand begins its next generation, which no member has any part of yet. */
 void wf_job_next_generation(wf_master *m, wf_job *j);
 /* The job in hand if `msg` is of it and of its generation, and the sender has it; else NULL. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* master/job/list.c - the jobs that were submitted, and the one in hand. */
 #include "common/base/rng.h"
+#include "common/compile/strategy.h"
 #include "common/session/prediction.h"
 #include "master/job/job.h"
 
@@ -115,12 +116,23 @@ wf_status wf_job_rewrite(wf_job *j, const char *text, const char *path, wf_err *
     return WF_OK;
 }
 
+void wf_job_learn_holders(wf_master *m)
+{
+    const wf_prepared *p = m->job ? m->job->prepared : NULL;
+    bool on_workers =
+        !m->predicts && (m->n_ps == 0 || (p && p->strategy && p->strategy->on_worker));
+
+    m->facts_known &= m->on_workers == on_workers;
+    m->on_workers = on_workers;
+}
+
 void wf_job_take(wf_master *m, wf_job *j)
 {
     wf_assert(!j || m->jobs[j->number - 1] == j);
     m->facts_known &= m->job == j;
     m->job = j;
     m->predicts = j && wf_prediction_is(j->text);
+    wf_job_learn_holders(m);
     m->job_number = j ? (uint16_t)j->number : 0;
     m->job_generation = j ? j->generation : 0;
 }

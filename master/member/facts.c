@@ -11,11 +11,13 @@ static void add_ps(const wf_master *m, const wf_member *who, wf_facts *f)
     if (!wf_member_holds_variables(m, who))
         return;
     f->variables_here &= here;
+    f->ps_here &= here;
     f->variables_ready &= here && holds;
+    f->variables_kept &= here && holds;
     f->variables_gone |= here && !holds;
 }
 
-/* What the workers of a cluster without ps have: all variables each, and one is enough. */
+/* What workers have that hold variables: the same each, and one is enough. */
 typedef struct held {
     bool here, by_any, by_one_here;
 } held;
@@ -55,8 +57,11 @@ static void add_worker(const wf_master *m, wf_member *who, wf_facts *f)
 
 const wf_facts *wf_master_facts(wf_master *m)
 {
-    wf_facts f = {.variables_here = true, .variables_ready = true, .ps_have_view = true};
-    const bool on_workers = m->n_ps == 0 && !m->predicts;
+    wf_facts f = {.variables_here = true,
+                  .ps_here = true,
+                  .variables_ready = true,
+                  .variables_kept = true,
+                  .ps_have_view = true};
     held h = {0};
 
     if (m->facts_known)
@@ -68,12 +73,14 @@ const wf_facts *wf_master_facts(wf_master *m)
             add_ps(m, who, &f);
         else
             add_worker(m, who, &f);
-        if (on_workers)
+        if (m->on_workers && who->task.role == WF_ROLE_WORKER)
             add_holder(m, who, &f, &h);
     }
-    f.variables_ready &= !on_workers || h.by_one_here;
-    f.variables_gone |= on_workers && h.here && !h.by_any;
-    f.variables_kept = on_workers ? h.by_one_here && !f.worker_away : f.variables_ready;
+    if (m->on_workers) {
+        f.variables_ready &= h.by_one_here;
+        f.variables_gone |= h.here && !h.by_any;
+        f.variables_kept &= h.by_one_here && !f.worker_away;
+    }
     wf_assert(!f.chief || wf_member_is_live(f.chief)); /* M3 */
     *m->facts = f;
     m->facts_known = true;

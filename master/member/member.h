@@ -108,7 +108,8 @@ typedef struct wf_unfit {
 typedef struct wf_member {
     wf_task task;
     char address[WF_ADDRESSES_MAX];
-    wf_member_state state; /* written by wf_member_move alone */
+    char fellows[WF_ADDRESSES_MAX]; /* of a worker: where others dial it; "": at its address */
+    wf_member_state state;          /* written by wf_member_move alone */
     uint64_t incarnation, pid;
     uint64_t viewed; /* its incarnation in the newest view; 0: not in it */
     wf_peer *peer;   /* NULL: no link now */
@@ -163,12 +164,12 @@ static inline bool wf_member_has_part(const wf_member *who, uint16_t generation)
     return wf_member_is_live(who) && who->part == WF_PART_READY && who->generation == generation;
 }
 
-/* Whether variables of the job in hand live in it: in every ps, or in every worker of a cluster
- * without ps; of a job that predicts in nobody. The job goes back to a checkpoint when a ps is
- * lost, or the last worker that has them. */
+/* Whether variables of the job in hand live in it: in every ps, and in every worker where the
+ * strategy says so; of a job that predicts in nobody. The job goes back to a checkpoint when a ps
+ * is lost, or the last worker that has them. */
 static inline bool wf_member_holds_variables(const wf_master *m, const wf_member *who)
 {
-    return !m->predicts && (m->n_ps == 0 || who->task.role == WF_ROLE_PS);
+    return !m->predicts && (m->on_workers || who->task.role == WF_ROLE_PS);
 }
 
 WF_MUST_USE wf_status wf_members_index(wf_master *m, wf_err *err);

@@ -13,7 +13,7 @@ static void fill_member(const wf_master *m, const wf_member *who, Weft__Member *
     row->role = who->task.role;
     row->index = who->task.index;
     row->incarnation = who->incarnation;
-    row->address = (char *)who->address;
+    row->address = (char *)(who->fellows[0] ? who->fellows : who->address);
     row->pid = who->pid;
     row->steps = m->job && who->generation == m->job_generation ? who->steps : 0;
 }

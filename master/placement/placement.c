@@ -79,7 +79,8 @@ static bool decides(const Weft__Setup *s, uint32_t slice)
     uint32_t i = 0;
 
     while (s->backups && i < slice &&
-           s->variables[s->slices[i]->variable]->kind != WF_VAR_TRAINABLE)
+           (s->variables[s->slices[i]->variable]->kind != WF_VAR_TRAINABLE ||
+            s->variables[s->slices[i]->variable]->on_workers))
         i++;
     return s->backups && i == slice;
 }
@@ -237,6 +238,9 @@ static wf_status check_ask(wf_master *m, const wf_job *j, uint32_t slice, uint32
     if (to >= p->n_ps)
         return wf_fail(err, WF_USAGE, NULL, "there is no ps/%u; the cluster has %u ps", to,
                        p->n_ps);
+    if (p->slices[slice].ps >= p->n_ps)
+        return wf_fail(err, WF_UNSUPPORTED, NULL,
+                       "each worker of job %s holds that variable, and no ps", j->name);
     if (p->slices[slice].ps == to)
         return wf_fail(err, WF_INVALID, NULL, "that slice is on ps/%u already", to);
     if (s->slices[slice]->pinned) /* L4 */

@@ -74,7 +74,10 @@ static json_t *variable_json(const wf_placement *p, const Weft__Setup *s, uint32
 
     memset(counts, 0, p->n_ps * sizeof *counts);
     for (uint32_t i = first; i < end; i++)
-        counts[p->slices[i].ps]++;
+        if (p->slices[i].ps < p->n_ps)
+            counts[p->slices[i].ps]++;
+    if (p->slices[first].ps >= p->n_ps)
+        put(on, "workers", json_integer(end - first));
     for (uint32_t i = 0; i < p->n_ps; i++) {
         if (!counts[i])
             continue;

@@ -73,7 +73,7 @@ def job_files_that_are_wrong(weft):
         (("batch: 8\n", "batch: 8\nbatch: 9\n"), 2, r'bad.yaml:15: .*"batch"'),
         (("train: {x: x.npy", "train: {x: none.npy"), 1, r"bad.yaml:11: there is no file .*none"),
         (("  input:", "  onnx: none.onnx\n  input:"), 2, r"bad.yaml:\d+: .*not both"),
-        (("seed: 1", "strategy: hybrid"), 3, r"bad.yaml:19: .*hybrid.*not built yet"),
+        (("seed: 1", "strategy: hibrid"), 2, r'bad.yaml:19: there is no strategy "hibrid"; did you mean "hybrid"'),
         (("seed: 1", "replicas: 1"), 3, r"bad.yaml:19: .*replicas.*not built yet"),
         (("seed: 1", "tables: {}"), 2, r'bad.yaml:19: a table has no "match"'),
         (("seed: 1", 'tables: [{match: "e/*", max_rows: 64}]'), 2,

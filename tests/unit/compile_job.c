@@ -106,7 +106,10 @@ static void a_strategy_fits_the_cluster_or_is_refused(void **state)
         {"strategy: mirrored\n", 1, 1, NULL, "strategy mirrored wants at most 0 ps"},
         {"strategy: mirrored\n", 0, 2, NULL,
          "/jobs/j.yaml:17: strategy mirrored is for at most 1 worker, and the cluster has 2"},
-        {"strategy: hybrid\n", 1, 1, NULL, "\"strategy: hybrid\" is not built yet"},
+        {"strategy: hybrid\n", 1, 1, "hybrid", NULL},
+        {"strategy: hybrid\n", 2, 3, "hybrid", NULL},
+        {"strategy: hybrid\n", 0, 2, NULL,
+         "/jobs/j.yaml:17: strategy hybrid wants at least 1 ps, and the cluster has 0"},
         {"strategy: parameter_sever\n", 1, 1, NULL, "did you mean \"parameter_server\"?"},
         {"strategy: x\n", 1, 1, NULL, "/jobs/j.yaml:17: there is no strategy \"x\""},
     };

@@ -416,6 +416,33 @@ static void a_worker_with_an_older_map_is_told_where_the_slice_is(void **state)
     assert_int_equal(acks(w), 1);
 }
 
+/* A worker may hear of a generation before the ps does; it drops what is of another one. */
+static void a_worker_of_another_generation_is_answered_in_its_own(void **state)
+{
+    world *w = begin_job(state, 2);
+    Weft__List list = WEFT__LIST__INIT;
+    const wf_msg *said;
+    wf_msg *m = NULL;
+
+    order_move(w, 1, 1, 7);
+    turn(w, 200);
+    forget(&w->worker);
+    assert_int_equal(wf_net_msg(w->worker.net, WF_LIST, &m, NULL), WF_OK);
+    assert_int_equal(wf_control_put(m, &list.base, NULL), WF_OK);
+    m->head.job = JOB;
+    m->head.generation = GENERATION + 1;
+    m->head.map = GENERATION + 1;
+    assert_int_equal(wf_net_send(w->worker.net, w->worker.ps[0], WF_LANE_CONTROL, 0, &m, NULL),
+                     WF_OK);
+    turn(w, 100);
+    said = newest(&w->worker, WF_DENIED);
+    assert_non_null(said);
+    assert_int_equal(said->head.job, JOB);
+    assert_int_equal(said->head.generation, GENERATION + 1);
+    assert_int_equal(said->head.request, GENERATION + 1);
+    assert_int_equal(said->head.map, 0); /* moves of this generation are none of that one */
+}
+
 /* A carrier that loses the taker's word some times. */
 static void lose_word(void *arg, const wf_packet *packet)
 {
@@ -699,6 +726,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_slice_moves_with_its_slots_its_log_and_what_it_has_seen,
                                         begin, end),
         cmocka_unit_test_setup_teardown(a_worker_with_an_older_map_is_told_where_the_slice_is,
+                                        begin, end),
+        cmocka_unit_test_setup_teardown(a_worker_of_another_generation_is_answered_in_its_own,
                                         begin, end),
         cmocka_unit_test_setup_teardown(a_slice_on_its_way_is_not_changed, begin, end),
         cmocka_unit_test_setup_teardown(a_slice_that_the_other_ps_refuses_stays, begin, end),

@@ -157,8 +157,7 @@ static wf_status tune(wf_exchange *x, double learning_rate, wf_err *err)
 
 static uint32_t count_shards(const wf_exchange *x)
 {
-    (void)x;
-    return 1;
+    return ((const wf_local *)x)->shard + 1;
 }
 
 static wf_status init_variable(const wf_local *l, uint32_t number, wf_local_variable *v,
@@ -169,7 +168,10 @@ static wf_status init_variable(const wf_local *l, uint32_t number, wf_local_vari
     size_t bytes;
 
     v->row = row;
+    v->elsewhere = l->conf.is_part && !row->on_workers;
     v->device = wf_exchange_home(l->conf.start, l->conf.place.device, number);
+    if (v->elsewhere)
+        return WF_OK;
     if (row->n_dims > WF_MAX_RANK || !wf_dims_elems((uint32_t)row->n_dims, row->dims, &n) ||
         !wf_mul_size((size_t)n, sizeof(float), &bytes))
         return wf_fail(err, WF_PROTO, NULL, "variable \"%.200s\" has no size that fits", row->name);
@@ -190,13 +192,14 @@ static wf_status choose_rule(wf_local *l, wf_err *err)
     return s->learning_rate > 0 ? wf_opt_set_rate(&l->opt, s->learning_rate, err) : WF_OK;
 }
 
-/* Checkpoints name slices: each variable is one. */
+/* Checkpoints name slices: each variable that is here is one. */
 static wf_status check_slices(const wf_local *l, wf_err *err)
 {
     const Weft__Start *s = l->conf.start;
 
     for (size_t i = 0; i < s->n_slices; i++)
-        if (s->slices[i]->variable >= l->n_variables || s->slices[i]->ps != 0)
+        if (s->slices[i]->variable >= l->n_variables ||
+            (!l->variables[s->slices[i]->variable].elsewhere && s->slices[i]->ps != l->shard))
             return wf_fail(err, WF_PROTO, NULL, "slice %zu is of variable %u, on ps %u", i,
                            s->slices[i]->variable, s->slices[i]->ps);
     return WF_OK;
@@ -209,6 +212,7 @@ wf_status wf_local_init(wf_local *l, const wf_exchange_ops *ops, const wf_exchan
 
     l->base.ops = ops;
     l->conf = *conf;
+    l->shard = conf->is_part ? conf->n_ps : 0; /* behind those of the ps */
     WF_TRY(choose_rule(l, err));
     l->variables = calloc(s->n_variables + 1, sizeof *l->variables);
     l->updated = calloc(s->n_variables + 1, sizeof(*l->updated));

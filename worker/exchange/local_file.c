@@ -64,14 +64,14 @@ static wf_status load_variable(const wf_local *l, wf_values *from, wf_local_vari
 /* Another worker gives the others. */
 static bool is_read(const wf_local *l, const wf_local_variable *v)
 {
-    return !l->conf.start->joins || wf_local_is_frozen(v);
+    return !v->elsewhere && (!l->conf.start->joins || wf_local_is_frozen(v));
 }
 
 wf_status wf_local_load(wf_local *l, wf_err *err)
 {
     const Weft__Start *s = l->conf.start;
     wf_values *from = NULL;
-    bool any = !s->joins;
+    bool any = false;
     wf_status rc;
 
     for (uint32_t i = 0; i < l->n_variables; i++)
@@ -191,8 +191,11 @@ static wf_status list_slices(const wf_local *l, wf_arena *a, Weft__Saved *body, 
     if (!body->slices)
         return wf_fail_nomem(err, s->n_slices * sizeof(*body->slices));
     for (uint32_t i = 0; i < s->n_slices; i++) {
-        Weft__SliceSaved *row = wf_arena_alloc(a, sizeof *row);
+        Weft__SliceSaved *row;
 
+        if (l->variables[s->slices[i]->variable].elsewhere)
+            continue;
+        row = wf_arena_alloc(a, sizeof *row);
         if (!row)
             return wf_fail_nomem(err, sizeof *row);
         weft__slice_saved__init(row);
@@ -221,7 +224,7 @@ static wf_status keep_result(const Weft__Saved *body, Weft__Saved **out, wf_err 
 wf_status wf_local_save(wf_exchange *x, wf_err *err)
 {
     const wf_local *l = (const wf_local *)x;
-    struct wf_exchange_shard *shard = &x->saving.shards[0];
+    struct wf_exchange_shard *shard = &x->saving.shards[l->shard];
     Weft__Saved body = WEFT__SAVED__INIT;
     char path[WF_CKPT_PATH], file[64], sum[WF_SUM_TEXT] = "";
     wf_arena *a = wf_arena_new(0);
@@ -230,7 +233,7 @@ wf_status wf_local_save(wf_exchange *x, wf_err *err)
 
     if (!a)
         return wf_fail_nomem(err, 4096);
-    wf_ckpt_shard_name(0, 1, file, sizeof file);
+    wf_ckpt_shard_name(l->shard, x->saving.n, file, sizeof file);
     snprintf(path, sizeof path, "%s/%s", x->saving.folder, file);
     body.folder = x->saving.folder;
     body.file = file;

@@ -16,6 +16,7 @@
 
 typedef struct wf_local_variable {
     const Weft__Variable *row;
+    bool elsewhere;          /* on ps: nothing of it is here */
     const wf_device *device; /* whose memory all of it is */
     uint64_t count, updates;
     wf_buf *weights, *slots[WF_MAX_SLOTS]; /* [count] */
@@ -45,6 +46,7 @@ typedef struct wf_local {
     wf_opt opt;
     wf_local_variable *variables; /* [n_variables] */
     uint32_t n_variables;
+    uint32_t shard;              /* the number of its file of a checkpoint */
     wf_local_variable **updated; /* [n_updated]: those on the host of the step that ends */
     uint32_t n_updated;
     wf_local_device on;
@@ -55,9 +57,10 @@ static inline bool wf_local_is_trainable(const wf_local_variable *v)
     return v->row->kind == WF_KIND_TRAINABLE;
 }
 
+/* Whether it never changes here, so that files of checkpoints lack it. */
 static inline bool wf_local_is_frozen(const wf_local_variable *v)
 {
-    return v->row->kind != WF_KIND_TRAINABLE && v->row->kind != WF_KIND_STATISTIC;
+    return v->elsewhere || (v->row->kind != WF_KIND_TRAINABLE && v->row->kind != WF_KIND_STATISTIC);
 }
 
 static inline uint32_t wf_local_n_slots(const wf_local *l, const wf_local_variable *v)

@@ -37,6 +37,11 @@ static int by_place(const void *a, const void *b)
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
+static bool is_elsewhere(const wf_client *c, const wf_client_slice *s)
+{
+    return s->variable < c->n_variables && c->variables[s->variable].elsewhere;
+}
+
 static wf_status check_slices(wf_client *c, wf_err *err)
 {
     uint32_t v = 0;
@@ -44,11 +49,12 @@ static wf_status check_slices(wf_client *c, wf_err *err)
     for (uint32_t i = 0; i < c->n_slices; i++) {
         const wf_client_slice *s = &c->slices[i];
 
-        if (s->ps >= c->n_ps || !c->ps[s->ps])
+        if (!is_elsewhere(c, s) && (s->ps >= c->n_ps || !c->ps[s->ps]))
             return wf_fail(err, WF_PROTO, NULL, "slice %u is on ps %u, which is not in the view", i,
                            s->ps);
-        if (s->variable >= c->n_variables || s->offset > c->variables[s->variable].count ||
-            s->count > c->variables[s->variable].count - s->offset)
+        if (s->variable >= c->n_variables ||
+            (!is_elsewhere(c, s) && (s->offset > c->variables[s->variable].count ||
+                                     s->count > c->variables[s->variable].count - s->offset)))
             return wf_fail(err, WF_PROTO, NULL, "slice %u lies outside its variable", i);
         if (wf_rows_has(c, i) &&
             (s->offset % c->variables[s->variable].row || s->count % c->variables[s->variable].row))
@@ -121,6 +127,9 @@ static wf_status take_start(wf_client *c, const wf_exchange_conf *conf, wf_err *
     const Weft__Start *s = conf->start;
 
     for (uint32_t i = 0; i < c->n_variables; i++) {
+        c->variables[i].elsewhere = c->is_part && s->variables[i]->on_workers;
+        if (c->variables[i].elsewhere)
+            continue;
         c->variables[i].trainable = s->variables[i]->kind == WF_KIND_TRAINABLE ||
                                     s->variables[i]->kind == WF_KIND_STATISTIC;
         WF_TRY(count_elements(s->variables[i], &c->variables[i].count, err));
@@ -445,6 +454,7 @@ static wf_status client_open(const wf_exchange_conf *conf, wf_exchange **out, wf
     c->pool = conf->pool;
     c->bounded = conf->start->bounded > 0;
     c->together = conf->start->together;
+    c->is_part = conf->is_part;
     *out = &c->base;
     rc = alloc_lists(c, conf, err);
     if (rc == WF_OK)

@@ -9,9 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_frozen(const wf_client *c, const wf_client_slice *s)
+/* Whether a slice is on ps, and frozen or not. */
+static bool is_of(const wf_client *c, const wf_client_slice *s, bool frozen)
 {
-    return !c->variables[s->variable].trainable;
+    const wf_client_variable *v = &c->variables[s->variable];
+
+    return !v->elsewhere && v->trainable != frozen;
 }
 
 static wf_status alloc_set(const wf_client *c, weight_set *s, wf_err *err)
@@ -36,11 +39,12 @@ void wf_pulls_free_set(wf_client *c, weight_set *s)
 
 wf_status wf_pulls_init(wf_client *c, wf_err *err)
 {
-    for (uint32_t i = 0; i < c->n_slices; i++)
-        c->n_moving += !is_frozen(c, &c->slices[i]);
+    for (uint32_t i = 0; i < c->n_slices; i++) {
+        c->n_moving += is_of(c, &c->slices[i], false);
+        c->frozen.left += is_of(c, &c->slices[i], true);
+    }
     for (int k = 0; k < WF_WEIGHT_SETS; k++)
         WF_TRY(alloc_set(c, &c->sets[k], err));
-    c->frozen.left = c->n_slices - c->n_moving;
     c->frozen.pull = ++c->next_pull;
     return alloc_set(c, &c->frozen, err);
 }
@@ -52,7 +56,8 @@ static bool is_listed(const wf_client *c, uint32_t list, uint32_t ps, uint32_t i
 
     if (s->ps != ps)
         return false;
-    return list == WF_CLIENT_FROZEN_LIST ? is_frozen(c, s) && !c->frozen.have[i] : !is_frozen(c, s);
+    return list == WF_CLIENT_FROZEN_LIST ? is_of(c, s, true) && !c->frozen.have[i]
+                                         : is_of(c, s, false);
 }
 
 bool wf_pulls_lack_frozen(const wf_client *c, uint32_t ps)
@@ -209,8 +214,7 @@ static void note_frozen(wf_client *c, const weight_set *s, uint32_t left, const 
         return;
     c->frozen_bytes += m->payload_bytes;
     if (left > 0 && s->left == 0)
-        WF_LOG_INFO("worker.frozen_in", "slices=%u bytes=%lu", c->n_slices - c->n_moving,
-                    (unsigned long)c->frozen_bytes);
+        WF_LOG_INFO("worker.frozen_in", "bytes=%lu", (unsigned long)c->frozen_bytes);
 }
 
 /* How many weights of a slice a set waits for. */
@@ -240,7 +244,7 @@ wf_status wf_pulls_on_weights(wf_client *c, uint32_t ps, const wf_msg *m, wf_err
     for (uint32_t i = 0; i < n; i++) {
         const wf_part *p = &c->parts[i];
         const wf_client_slice *slice = p->slice < c->n_slices ? &c->slices[p->slice] : NULL;
-        bool is_wanted = slice && is_frozen(c, slice) == (s == &c->frozen);
+        bool is_wanted = slice && is_of(c, slice, s == &c->frozen);
         wf_coded from;
 
         /* A part without a codec lies in no frame. */
@@ -264,7 +268,7 @@ wf_status wf_pulls_on_weights(wf_client *c, uint32_t ps, const wf_msg *m, wf_err
 uint32_t wf_pulls_late(const wf_client *c, const weight_set *s)
 {
     for (uint32_t i = 0; i < c->n_slices; i++)
-        if (!s->have[i] && is_frozen(c, &c->slices[i]) == (s == &c->frozen))
+        if (!s->have[i] && is_of(c, &c->slices[i], s == &c->frozen))
             return c->slices[i].ps;
     return c->n_ps;
 }

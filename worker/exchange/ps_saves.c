@@ -5,11 +5,15 @@
 #include "common/wire/control.h"
 #include "worker/exchange/ps_state.h"
 
-/* Of the ps that had slices at the start, and of those that have some now. */
+/* Of the ps that had slices at the start, and of those that have some now; or of all, and one more.
+ */
 uint32_t wf_saves_count(const wf_exchange *x)
 {
     const wf_client *c = (const wf_client *)x;
     uint32_t n = c->shards_at_start;
+
+    if (c->is_part)
+        return c->n_ps + 1;
 
     for (uint32_t i = 0; i < c->n_slices; i++)
         n = WF_MAX(n, c->slices[i].ps + 1);
@@ -42,7 +46,7 @@ wf_status wf_saves_begin(wf_exchange *x, wf_err *err)
 {
     wf_client *c = (wf_client *)x;
 
-    for (uint32_t i = 0; i < x->saving.n; i++) {
+    for (uint32_t i = 0; i < x->saving.n - c->is_part; i++) {
         if (i >= c->n_ps || !c->ps[i])
             return wf_fail(err, WF_NOTFOUND, NULL, "ps %u is not dialled", i);
         WF_TRY(wf_saves_ask(c, i, err));

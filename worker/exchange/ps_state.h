@@ -19,6 +19,7 @@ enum { WF_CLIENT_STEPS = WF_MAX_PIPELINE + 3 }; /* gradients in flight, and the 
 typedef struct wf_client_variable {
     uint64_t count; /* elements, f32 */
     bool trainable; /* pushed each step: its gradient, or a batch's statistic; otherwise frozen */
+    bool elsewhere; /* in the workers: neither of the two */
     uint64_t row;   /* of a table: elements of one of its rows */
     uint64_t rows_most;  /* that a step names; 0: no table */
     bool unbounded;      /* a table whose rows are named by keys (common/base/row_key.h) */
@@ -113,6 +114,7 @@ typedef struct wf_client {
     wf_peer **ps;
     uint64_t *ps_incarnation; /* those of the view: another has not the slices */
     uint32_t n_ps, shards_at_start;
+    bool is_part; /* of an exchange whose other part writes the file behind those of the ps */
     struct ps_door {
         bool open;        /* it has the list: pulls and pushes may be sent */
         int64_t retry_ns; /* when to ask again after a denial; INT64_MAX: not */
@@ -135,7 +137,7 @@ typedef struct wf_client {
     } clock;
     weight_set sets[WF_WEIGHT_SETS];
     weight_set frozen;     /* K4; step is always 0 */
-    uint32_t n_moving;     /* slices of variables that are not frozen */
+    uint32_t n_moving;     /* slices of variables that are on ps and not frozen */
     uint64_t frozen_bytes; /* received */
     uint32_t n_frames;     /* that all sets hold */
     step_push steps[WF_CLIENT_STEPS];
