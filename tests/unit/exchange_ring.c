@@ -64,6 +64,12 @@ static float gradient_value(uint32_t who, uint32_t variable, uint32_t step, uint
     return (float)((i * 7 + step * 13 + variable + who * 5) % 31) * 0.02F - 0.3F;
 }
 
+/* Whether a variable's sums travel in halves. */
+static wf_coding coding_of(uint32_t variable)
+{
+    return (wf_coding)w.rows[variable].push_coding;
+}
+
 static void write_first_values(void)
 {
     wf_disk *disk = wf_memdisk_disk(w.disk);
@@ -195,18 +201,36 @@ static void tell(uint32_t number, uint32_t members)
             tell_one(i, number, members);
 }
 
-static int begin(void **state)
+static int begin_coded(wf_coding coding)
 {
-    (void)state;
     w = (world){.disk = wf_memdisk_new()};
     memset(want_momentum, 0, sizeof want_momentum);
     wf_memnet_init(&w.nets, "ring");
     make_start();
+    w.rows[0].push_coding = coding;
     write_first_values();
     for (uint32_t i = 0; i < WORKERS; i++)
         open_worker(i);
     tell(1, (1u << WORKERS) - 1);
     return 0;
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    return begin_coded(WF_CODING_F32);
+}
+
+static int begin_bf16(void **state)
+{
+    (void)state;
+    return begin_coded(WF_CODING_BF16);
+}
+
+static int begin_f16(void **state)
+{
+    (void)state;
+    return begin_coded(WF_CODING_F16);
 }
 
 static int end(void **state)
@@ -327,8 +351,9 @@ static void check_weights(void)
     for (uint32_t v = 0; v < N; v++) {
         const float *first = wf_exchange_weights(w.workers[0].exchange, 0, v);
 
+        /* of halves: the rounding of a few sums, all steps together */
         for (uint64_t i = 0; i < counts[v]; i++)
-            assert_true(fabs(want[v][i] - first[i]) < 2e-6);
+            assert_true(fabs(want[v][i] - first[i]) < (coding_of(v) ? 5e-3 : 2e-6));
         for (uint32_t k = 1; k < WORKERS; k++)
             assert_memory_equal(wf_exchange_weights(w.workers[k].exchange, 0, v), first,
                                 counts[v] * sizeof(float));
@@ -355,6 +380,75 @@ static void means_are_weighted_by_records_and_equal_in_all_workers(void **state)
         for (uint32_t k = 0; k < WORKERS; k++)
             assert_int_equal(wf_exchange_in_flight(w.workers[k].exchange), 0);
     }
+}
+
+/* All have the bits of the rounded sums, of which a part is left for float32 alone. */
+static void sums_may_travel_in_halves(void **state)
+{
+    static const int all[WORKERS] = {3, 4, 5}, both[WORKERS] = {6, 2, -1};
+    const float *kernel;
+    double most = 0;
+
+    (void)state;
+    turn(WORKERS);
+    for (int s = 0; s < 3; s++) {
+        for (uint32_t k = 0; k < WORKERS; k++)
+            make_step(k, (uint32_t)all[k]);
+        turn(WORKERS);
+        want_step(all);
+        check_weights();
+    }
+    for (uint32_t k = 0; k < WORKERS; k++) {
+        const wf_exchange *x = w.workers[k].exchange;
+
+        assert_true(x->plain_bytes - x->pushed_bytes == 3 * KERNEL * sizeof(uint16_t));
+    }
+    kernel = wf_exchange_weights(w.workers[0].exchange, 0, 0);
+    for (uint64_t i = 0; i < KERNEL; i++)
+        most = fmax(most, fabs(want[0][i] - kernel[i]));
+    assert_true(most > 1e-6); /* they did */
+    tell_one(0, 2, 3);
+    tell_one(1, 2, 3);
+    turn(2);
+    for (int s = 0; s < 2; s++) {
+        for (uint32_t k = 0; k < 2; k++)
+            make_step(k, (uint32_t)both[k]);
+        turn(2);
+        want_step(both);
+    }
+    open_again(2);
+    tell(3, 7);
+    turn(WORKERS);
+    check_weights();
+}
+
+/* A range with a number that a coding cannot say goes as it is. */
+static void what_halves_cannot_say_travels_as_float32(void **state)
+{
+    const float *kernel;
+
+    (void)state;
+    turn(WORKERS);
+    for (uint32_t k = 0; k < WORKERS; k++) {
+        worker *it = &w.workers[k];
+        float *g;
+
+        it->step = 1;
+        assert_int_equal(wf_exchange_want(it->exchange, 1, 1, NULL), WF_OK);
+        wf_exchange_begin_step(it->exchange, 1, 1);
+        g = wf_exchange_gradient(it->exchange, 1, 0);
+        for (uint64_t i = 0; i < KERNEL; i++)
+            g[i] = i == 5 ? 1e6F : 0.1F + (float)k;
+        assert_int_equal(wf_exchange_push(it->exchange, 1, 0, NULL), WF_OK);
+        assert_int_equal(wf_exchange_end_step(it->exchange, 1, NULL), WF_OK);
+    }
+    turn(WORKERS);
+    kernel = wf_exchange_weights(w.workers[0].exchange, 0, 0);
+    assert_true(fabs(kernel[5] - (first_value(0, 5) - 0.25 * 1e6)) < 0.1);
+    assert_true(fabs(kernel[6] - (first_value(0, 6) - 0.25 * 1.1)) < 5e-3);
+    for (uint32_t k = 1; k < WORKERS; k++)
+        assert_memory_equal(wf_exchange_weights(w.workers[k].exchange, 0, 0), kernel,
+                            KERNEL * sizeof(float));
 }
 
 /* While one has not taken its messages no other counts the step as done. */
@@ -565,6 +659,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         RING(means_are_weighted_by_records_and_equal_in_all_workers),
+        cmocka_unit_test_setup_teardown(sums_may_travel_in_halves, begin_bf16, end),
+        cmocka_unit_test_setup_teardown(sums_may_travel_in_halves, begin_f16, end),
+        cmocka_unit_test_setup_teardown(what_halves_cannot_say_travels_as_float32, begin_f16, end),
         RING(a_step_is_acknowledged_once_all_have_applied_it),
         RING(a_step_that_another_may_not_have_applied_is_not_acknowledged),
         RING(who_is_left_makes_the_step_alone),

@@ -192,7 +192,7 @@ static wf_status push(wf_exchange *x, uint32_t step, uint32_t number, wf_err *er
     wf_ring *r = (wf_ring *)x;
 
     wf_assert(r->under_way && r->own_step == step);
-    x->pushed_bytes += r->local.variables[number].count * sizeof(float);
+    x->pushed_bytes += wf_ring_bytes_of(r, number);
     x->plain_bytes += r->local.variables[number].count * sizeof(float);
     return r->variables[number].is_in ? wf_ring_give(r, number, err) : WF_OK;
 }

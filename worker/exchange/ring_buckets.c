@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker/exchange/ring_buckets.c - all gradients lie in one array, the last variable first: a
- * backward pass comes to the gradients of the last layers first. The array is cut into buckets, and
- * each is a sum of its own, so that many small variables share messages and the parts of a large
- * one are under way at once. */
+ * backward pass comes to the gradients of the last layers first. Those that are sent in fewer bytes
+ * come before the others. The array is cut into buckets, and each is a sum of its own, so that many
+ * small variables share messages and the parts of a large one are under way at once. */
 #include "common/base/cc.h"
 #include "common/base/size.h"
 #include "worker/exchange/ring_state.h"
@@ -22,19 +22,47 @@ static bool has_gradient(const wf_local_variable *v)
     return !wf_local_is_frozen(v) && v->count > 0;
 }
 
-static wf_status lay_out_variables(wf_ring *r, wf_err *err)
+static const wf_coding codings[] = {WF_CODING_BF16, WF_CODING_F16, WF_CODING_F32};
+
+/* Sums are rounded where they are sent: there is no residual, and without one other codings lose
+ * too much. */
+static wf_coding coding_of(const wf_local_variable *v)
+{
+    uint32_t coding = wf_local_is_trainable(v) ? v->row->push_coding : WF_CODING_F32;
+
+    return coding == WF_CODING_BF16 || coding == WF_CODING_F16 ? (wf_coding)coding : WF_CODING_F32;
+}
+
+uint64_t wf_ring_bytes_of(const wf_ring *r, uint32_t variable)
+{
+    const wf_local_variable *v = &r->local.variables[variable];
+
+    return wf_coding_bytes(r->n_members > 1 ? coding_of(v) : WF_CODING_F32, v->count, 0);
+}
+
+static void lay_out_group(wf_ring *r, wf_coding coding)
 {
     const wf_local *l = &r->local;
-    size_t bytes;
 
     for (uint32_t i = l->n_variables; i > 0; i--) {
         wf_ring_variable *v = &r->variables[i - 1];
 
-        if (!has_gradient(&l->variables[i - 1]))
+        if (!has_gradient(&l->variables[i - 1]) || coding_of(&l->variables[i - 1]) != coding)
             continue;
         v->is_in = true;
         v->at = r->n_gradients;
         r->n_gradients += l->variables[i - 1].count;
+    }
+}
+
+static wf_status lay_out_variables(wf_ring *r, wf_err *err)
+{
+    size_t bytes;
+
+    for (size_t k = 0; k < WF_COUNT(codings); k++) {
+        r->groups[k].at = r->n_gradients;
+        lay_out_group(r, codings[k]);
+        r->groups[k].n = r->n_gradients - r->groups[k].at;
     }
     if (!wf_mul_size((size_t)r->n_gradients, sizeof(float), &bytes))
         return wf_fail(err, WF_PROTO, NULL, "variables of %lu elements have no size that fits",
@@ -59,6 +87,34 @@ static wf_status lend_means(wf_ring *r, wf_err *err)
     return WF_OK;
 }
 
+/* The bucket of an element. */
+static uint32_t bucket_of(const wf_ring *r, uint64_t at)
+{
+    const struct wf_ring_group *g = r->groups;
+
+    while (at >= g->at + g->n)
+        g++;
+    return g->first + (uint32_t)((at - g->at) / WF_RING_BUCKET);
+}
+
+static uint64_t count_buckets(wf_ring *r)
+{
+    uint64_t n = 0;
+
+    for (size_t k = 0; k < WF_COUNT(codings); k++) {
+        r->groups[k].first = (uint32_t)n;
+        n += (r->groups[k].n + WF_RING_BUCKET - 1) / WF_RING_BUCKET;
+    }
+    return n;
+}
+
+static void cut_group(wf_ring *r, const struct wf_ring_group *g, wf_coding coding)
+{
+    for (uint64_t at = 0; at < g->n; at += WF_RING_BUCKET)
+        r->buckets[r->n_buckets++] = (wf_ring_bucket){
+            .at = g->at + at, .n = WF_MIN(g->n - at, (uint64_t)WF_RING_BUCKET), .coding = coding};
+}
+
 /* Which buckets a variable has a part in. Those with an element are not empty. */
 static void find_buckets(wf_ring *r)
 {
@@ -67,8 +123,8 @@ static void find_buckets(wf_ring *r)
 
         if (!v->is_in)
             continue;
-        v->first = (uint32_t)(v->at / WF_RING_BUCKET);
-        v->last = (uint32_t)((v->at + r->local.variables[i].count - 1) / WF_RING_BUCKET);
+        v->first = bucket_of(r, v->at);
+        v->last = bucket_of(r, v->at + r->local.variables[i].count - 1);
         for (uint32_t b = v->first; b <= v->last; b++)
             r->buckets[b].missing = ++r->buckets[b].variables;
     }
@@ -164,18 +220,14 @@ wf_status wf_ring_buckets_open(wf_ring *r, wf_err *err)
         return wf_fail_nomem(err, r->local.n_variables * sizeof *r->variables);
     WF_TRY(lay_out_variables(r, err));
     WF_TRY(lend_means(r, err));
-    n = (r->n_gradients + WF_RING_BUCKET - 1) / WF_RING_BUCKET;
+    n = count_buckets(r);
     if (n > UINT32_MAX)
         return wf_fail(err, WF_PROTO, NULL, "variables of %lu elements", (unsigned long)n);
     r->buckets = calloc(n + 1, sizeof *r->buckets);
     if (!r->buckets)
         return wf_fail_nomem(err, n * sizeof *r->buckets);
-    for (; r->n_buckets < n; r->n_buckets++) {
-        wf_ring_bucket *b = &r->buckets[r->n_buckets];
-
-        b->at = (uint64_t)r->n_buckets * WF_RING_BUCKET;
-        b->n = WF_MIN(r->n_gradients - b->at, (uint64_t)WF_RING_BUCKET);
-    }
+    for (size_t k = 0; k < WF_COUNT(codings); k++)
+        cut_group(r, &r->groups[k], codings[k]);
     find_buckets(r);
     return WF_OK;
 }

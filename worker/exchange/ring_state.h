@@ -10,6 +10,7 @@
 #ifndef WF_WORKER_EXCHANGE_RING_STATE_H
 #define WF_WORKER_EXCHANGE_RING_STATE_H
 
+#include "common/wire/coding.h"
 #include "worker/exchange/all_reduce.h"
 #include "worker/exchange/local_state.h"
 
@@ -40,6 +41,7 @@ typedef struct wf_ring_member {
 
 typedef struct wf_ring_bucket {
     uint64_t at, n;     /* elements of the array */
+    wf_coding coding;   /* how they are sent, where they are not few */
     uint32_t variables; /* that have a part in it */
     uint32_t missing;   /* of them: not pushed in the step under way */
     wf_reduce_plan plan;
@@ -83,7 +85,11 @@ typedef struct wf_ring {
     bool is_lent[WF_RING_AT_ONCE]; /* the next member reads these sums where they lie */
     wf_buf *gradients;    /* what this worker gives, until the step is over: that of the sums for a
                            * pair,    which needs no other, else that of the means */
-    uint64_t n_gradients; /* elements */
+    uint64_t n_gradients; /* elements, */
+    struct wf_ring_group {
+        uint64_t at, n;
+        uint32_t first;          /* bucket */
+    } groups[3];                 /* of those that are sent as bf16, f16, float32 */
     wf_ring_variable *variables; /* [n_variables] */
     wf_ring_bucket *buckets;     /* [n_buckets], in the order in which they are ready */
     uint32_t n_buckets;
@@ -121,6 +127,8 @@ WF_MUST_USE wf_status wf_ring_plan(wf_ring *r, wf_err *err);
 WF_MUST_USE wf_status wf_ring_restart(wf_ring *r, wf_err *err);
 /* Chooses where the gradients of the next step lie. */
 void wf_ring_take_array(wf_ring *r);
+/* What a variable's gradient takes where it is sent. */
+uint64_t wf_ring_bytes_of(const wf_ring *r, uint32_t variable);
 /* Where this worker's gradient of a variable lies. */
 float *wf_ring_gradient(const wf_ring *r, uint32_t variable);
 /* A variable's gradient is there: buckets that have all of theirs begin. */

@@ -8,7 +8,8 @@
  *   ring_values  a piece of an array of the variables, `request`: a part, whose version is how many
  *                updates the variable has had
  *   ring_sums    a range of a bucket: `step` is the common step, `request` the bucket, `cut` the
- *                round of its sum; a part table with the one part, or with none for an empty range
+ *                round of its sum; a part table with the one part, in the bucket's coding or as
+ *                float32, or with none for an empty range
  *   ring_given   a member has given all of its part of a step: `request` is how many records; the
  *                control bytes have a bit for each variable of which it has given a gradient
  *   ring_done    a member has applied the step
@@ -60,17 +61,46 @@ static wf_status put_floats(const wf_ring *r, wf_buf *buf, const float *from, ui
     return wf_msg_add_frame(m, buf, from, part.bytes, err);
 }
 
+/* The same in fewer bytes. What is sent is what stays here: all members add up the same numbers.
+ * One that the coding cannot say has all of the range sent as it is. */
+static wf_status put_coded(const wf_ring *r, uint32_t to, wf_coding coding, wf_buf *buf, float *x,
+                           uint64_t n, wf_msg *m, wf_err *err)
+{
+    wf_part part = {.codec = WF_CODEC_F32, .coding = (uint8_t)coding};
+    wf_buf *coded;
+    wf_status rc;
+
+    part.bytes = wf_coding_bytes(coding, n, 0);
+    coded = wf_net_buf(r->members[to].peer, part.bytes);
+    if (!coded)
+        return wf_fail_nomem(err, part.bytes);
+    if (!wf_coding_write(coding, 0, x, NULL, n, coded->data)) {
+        wf_buf_unref(&coded);
+        return put_floats(r, buf, x, n, 0, m, err);
+    }
+    wf_coded_read(&(wf_coded){coding, coded->data, part.bytes, n}, 0, n, x);
+    if (r->local.conf.checksums)
+        part.checksum = wf_part_checksum(coded->data, part.bytes);
+    rc = wf_parts_put(m, &part, 1, err);
+    if (rc == WF_OK)
+        rc = wf_msg_add_frame(m, coded, coded->data, part.bytes, err);
+    wf_buf_unref(&coded);
+    return rc;
+}
+
 wf_status wf_ring_send_sums(wf_ring *r, uint32_t bucket, const wf_reduce_message *what, wf_err *err)
 {
     wf_buf *sums = r->sums[wf_ring_slot(r->clock + 1)];
-    const float *from = (const float *)sums->data + r->buckets[bucket].at + what->at;
+    float *from = (float *)sums->data + r->buckets[bucket].at + what->at;
+    wf_coding coding = what->n < WF_CODING_LEAST ? WF_CODING_F32 : r->buckets[bucket].coding;
     wf_msg *m = NULL;
     wf_status rc;
 
     WF_TRY(new_message(r, WF_RING_SUMS, r->clock + 1, &m, err));
     m->head.request = bucket;
     m->head.cut = what->round;
-    rc = put_floats(r, sums, from, what->n, 0, m, err);
+    rc = coding ? put_coded(r, what->to, coding, sums, from, what->n, m, err)
+                : put_floats(r, sums, from, what->n, 0, m, err);
     if (rc == WF_OK)
         rc = send(r, what->to, WF_LANE_DATA, &m, err);
     wf_net_free_msg(r->local.conf.net, &m);
@@ -152,15 +182,15 @@ wf_status wf_ring_say_place(wf_ring *r, uint32_t to, wf_err *err)
 
 /* ---- receiving ---- */
 
-/* The floats of a message, of which there may be none. */
-static wf_status get_floats(const wf_ring *r, uint32_t from, const wf_msg *m, wf_part *part,
-                            const uint8_t **bytes, wf_err *err)
+/* The floats of a message, of which there may be none, in one of the codings up to `most`. */
+static wf_status get_floats(const wf_ring *r, uint32_t from, const wf_msg *m, wf_coding most,
+                            wf_part *part, const uint8_t **bytes, wf_err *err)
 {
     wf_part parts[WF_MAX_PARTS];
     uint32_t n;
 
     WF_TRY(wf_parts_get(m, parts, &n, err));
-    if (n > 1 || (n == 1 && (parts[0].codec != WF_CODEC_F32 || parts[0].coding != WF_CODING_F32)))
+    if (n > 1 || (n == 1 && (parts[0].codec != WF_CODEC_F32 || parts[0].coding > most)))
         return wf_fail(err, WF_PROTO, NULL, "worker %u: %u parts of no float32",
                        r->members[from].index, n);
     *part = n ? parts[0] : (wf_part){0};
@@ -181,9 +211,31 @@ static wf_status check_step(wf_ring *r, uint32_t from, const wf_msg *m, wf_err *
                    r->members[from].index, wf_kind_name(m->head.kind), step, r->clock);
 }
 
+/* Numbers in fewer bytes, as floats of their own. */
+static wf_status put_decoded(const wf_ring *r, wf_reduce *sum, uint32_t from, const wf_msg *m,
+                             const wf_part *part, wf_err *err)
+{
+    wf_coded coded = wf_part_coded(m, part);
+    wf_buf *floats;
+    wf_status rc;
+
+    if (coded.n > r->n_gradients)
+        return wf_fail(err, WF_PROTO, NULL, "worker %u: a part of %lu numbers",
+                       r->members[from].index, (unsigned long)coded.n);
+    WF_TRY(wf_coded_check(&coded, err));
+    floats = wf_buf_new(coded.n * sizeof(float));
+    if (!floats)
+        return wf_fail_nomem(err, coded.n * sizeof(float));
+    wf_coded_read(&coded, 0, coded.n, floats->data);
+    rc = wf_reduce_put(sum, from, m->head.cut, floats, floats->data, coded.n, err);
+    wf_buf_unref(&floats);
+    return rc;
+}
+
 static wf_status on_sums(wf_ring *r, uint32_t from, const wf_msg *m, wf_err *err)
 {
     uint32_t bucket = m->head.request;
+    wf_reduce *sum;
     const uint8_t *bytes;
     wf_part part;
 
@@ -191,10 +243,13 @@ static wf_status on_sums(wf_ring *r, uint32_t from, const wf_msg *m, wf_err *err
     if (bucket >= r->n_buckets)
         return wf_fail(err, WF_PROTO, NULL, "worker %u: bucket %u, of %u", r->members[from].index,
                        bucket, r->n_buckets);
-    WF_TRY(get_floats(r, from, m, &part, &bytes, err));
-    WF_TRY(wf_reduce_put(&r->buckets[bucket].sums[wf_ring_slot(m->head.step)], from, m->head.cut,
-                         bytes ? m->frames[part.frame].buf : r->means, bytes,
-                         part.bytes / sizeof(float), err));
+    WF_TRY(get_floats(r, from, m, r->buckets[bucket].coding, &part, &bytes, err));
+    sum = &r->buckets[bucket].sums[wf_ring_slot(m->head.step)];
+    if (part.coding)
+        WF_TRY(put_decoded(r, sum, from, m, &part, err));
+    else
+        WF_TRY(wf_reduce_put(sum, from, m->head.cut, bytes ? m->frames[part.frame].buf : r->means,
+                             bytes, part.bytes / sizeof(float), err));
     return r->under_way && wf_ring_is_current(r) && m->head.step == r->clock + 1
                ? wf_ring_pump(r, bucket, err)
                : WF_OK;
@@ -220,7 +275,7 @@ static wf_status on_values(wf_ring *r, uint32_t from, const wf_msg *m, wf_err *e
     const uint8_t *bytes;
     wf_part part;
 
-    WF_TRY(get_floats(r, from, m, &part, &bytes, err));
+    WF_TRY(get_floats(r, from, m, WF_CODING_F32, &part, &bytes, err));
     return wf_ring_on_values(r, from, m->head.request, part.version, bytes,
                              part.bytes / sizeof(float), err);
 }
