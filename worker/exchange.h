@@ -46,6 +46,8 @@ enum {
     WF_WEIGHT_SETS
 };
 
+enum { WF_FILE_BYTES = 256 << 10 };
+
 /* wf_var_kind of common/graph, as the wire carries it. */
 enum { WF_KIND_TRAINABLE = 1, WF_KIND_STATISTIC = 2, WF_KIND_FROZEN = 3 };
 
@@ -72,8 +74,10 @@ typedef struct wf_exchange_conf {
     wf_disk *disk;
     wf_pool *pool; /* for updates; NULL: the caller's thread alone */
     wf_exchange_place place;
-    bool is_part; /* of one whose variables are in two: it has those of its kind alone
-                   * (Weft__Variable.on_workers) */
+    uint64_t file_bytes; /* where several workers can write a checkpoint's files: so many in each at
+                          * least; 0: WF_FILE_BYTES */
+    bool is_part;        /* of one whose variables are in two: it has those of its kind alone
+                          * (Weft__Variable.on_workers) */
 } wf_exchange_conf;
 
 /* Something that a worker waits for an exchange to bring. */

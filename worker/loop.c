@@ -205,6 +205,7 @@ wf_status wf_worker_advance(wf_worker *w, int64_t now_ns, wf_err *err)
         return wf_exchange_leave(w->exchange, err);
     WF_TRY(wf_splits_settle(w, err));
     WF_TRY(wf_exchange_retry(w->exchange, now_ns, err));
+    WF_TRY(wf_chief_advance(w, now_ns, err));
     WF_TRY(wf_report_when_due(w, now_ns, err));
     if (w->state == WF_WORKER_COMPUTING && !has_room(w))
         return WF_OK;

@@ -139,7 +139,8 @@ static wf_status open_exchange(wf_worker *w, wf_err *err)
                                                 .incarnation = w->conf.incarnation,
                                                 .disk = w->conf.disk,
                                                 .pool = w->conf.pool,
-                                                .place = w->job.place},
+                                                .place = w->job.place,
+                                                .file_bytes = w->conf.file_bytes},
                             &w->exchange, err);
 }
 

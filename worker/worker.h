@@ -130,6 +130,7 @@ typedef struct wf_worker_conf {
     wf_pool *pool;       /* for updates in this process; NULL: one thread */
     int64_t progress_ns; /* between two reports */
     const char *session; /* of the supervisor that started this process; "": none did */
+    uint64_t file_bytes; /* wf_exchange_conf.file_bytes */
     const char *fellows; /* where other workers dial this one; NULL or "": at its address */
     int64_t (*wall_ms)(void *arg); /* since 1970, for the manifest */
 } wf_worker_conf;

@@ -99,6 +99,20 @@ wf_status wf_control_get(const wf_msg *m, const ProtobufCMessageDescriptor *type
     return unpack(m->control, m->head.control_bytes, row ? row->control_limit : 0, type, out, err);
 }
 
+wf_status wf_control_copy(const ProtobufCMessage *body, void *out, wf_err *err)
+{
+    size_t n = protobuf_c_message_get_packed_size(body);
+    uint8_t *bytes = malloc(n + 1);
+    wf_status rc;
+
+    if (!bytes)
+        return wf_fail_nomem(err, n);
+    protobuf_c_message_pack(body, bytes);
+    rc = wf_control_unpack(bytes, n, body->descriptor, out, err);
+    free(bytes);
+    return rc;
+}
+
 void wf_control_free(void *body)
 {
     ProtobufCMessage **m = body;

@@ -19,6 +19,9 @@ WF_MUST_USE wf_status wf_control_get(const wf_msg *m, const ProtobufCMessageDesc
 WF_MUST_USE wf_status wf_control_unpack(const void *bytes, size_t n,
                                         const ProtobufCMessageDescriptor *type, void *out,
                                         wf_err *err);
+/* A copy of a body; *out is freed by wf_control_free. Errors: WF_NOMEM; WF_PROTO for one that
+ * exceeds the guard's limits. */
+WF_MUST_USE wf_status wf_control_copy(const ProtobufCMessage *body, void *out, wf_err *err);
 /* Frees what wf_control_get gave, through a pointer to the pointer, and sets it to NULL. */
 void wf_control_free(void *body);
 

@@ -34,6 +34,13 @@ wf_status wf_generation_check(const wf_job *j, wf_err *err)
     return WF_OK;
 }
 
+/* It has the learning rate from its start: no answer is due to one that it was told before. */
+static void note_rate(wf_member *who, double rate)
+{
+    who->tuned = rate;
+    who->tune_sent = false;
+}
+
 static wf_status send_setup(wf_master *m, const wf_job *j, wf_member *who, bool initial,
                             uint64_t step, double rate, wf_err *err)
 {
@@ -51,7 +58,7 @@ static wf_status send_setup(wf_master *m, const wf_job *j, wf_member *who, bool 
             options[i] = &own;
         }
     body.options = options;
-    who->tuned = rate;
+    note_rate(who, rate);
     body.view = &view;
     body.initial = initial;
     body.restore_step = step;
@@ -147,7 +154,7 @@ static wf_status send_start_from(wf_master *m, wf_job *j, wf_member *who, bool i
     own.initial = initial;
     own.restore_step = step;
     own.learning_rate = rate;
-    who->tuned = rate;
+    note_rate(who, rate);
     return send_start(m, j, who, &own, err);
 }
 
@@ -181,7 +188,8 @@ static wf_status send_start_joining(wf_master *m, wf_job *j, wf_member *who, dou
 
     own.joins = true;
     own.initial = true; /* frozen variables are there */
-    own.learning_rate = who->tuned = rate;
+    own.learning_rate = rate;
+    note_rate(who, rate);
     return send_start(m, j, who, &own, err);
 }
 

@@ -158,6 +158,29 @@ def a_job_goes_on_under_another_strategy(weft):
         check_close(weights, alone_after(weft, third), f"{third} updates")
 
 
+def each_worker_writes_a_file_of_a_large_model(weft):
+    """And the job goes on from them, here and on parameter servers."""
+    large = [("units: 32", "units: 8000")]
+    with Cluster(weft, ps=0, workers=3) as c:
+        write_job(c, RING, epochs=1, more=large)
+        c.must("up")
+        c.must("train", "small.yaml")
+        folder = c.saved("small", c.checkpoints("small")[-1])
+        files = sorted(name for name in os.listdir(folder) if name.endswith(".safetensors"))
+        check(files == [f"shard-{i:05}-of-00003.safetensors" for i in range(3)], files)
+        c.must("recover", "small", "--set", "epochs=2")
+        n = updates(c)
+        for ps in (0, 2):
+            c.must("down")
+            c.resize(ps)
+            c.must("up")
+            strategy = "parameter_server" if ps else "multi_worker_mirrored"
+            c.must("recover", "small", "--set", f"strategy={strategy}", "--set", f"epochs={3 + ps}")
+            until(lambda: c.job("small")["state"] == "done", "the job ends")
+            check(updates(c) > n, f"{n} and {updates(c)} updates")
+            n = updates(c)
+
+
 def what_a_cluster_cannot_serve_is_said(weft):
     def said(c, code, words):
         result = c.run("train", "small.yaml")
@@ -174,4 +197,4 @@ def what_a_cluster_cannot_serve_is_said(weft):
 main([workers_train_as_one_with_the_summed_batch, one_worker_has_the_bits_of_local,
       several_workers_without_ps_take_it_by_themselves, over_tcp,
       whoever_is_killed_the_others_go_on, a_job_goes_on_under_another_strategy,
-      what_a_cluster_cannot_serve_is_said])
+      each_worker_writes_a_file_of_a_large_model, what_a_cluster_cannot_serve_is_said])

@@ -258,6 +258,7 @@ static wf_status make_role(process *p, wf_err *err)
     return wf_worker_new(&(wf_worker_conf){.index = p->task.index,
                                            .incarnation = p->life,
                                            .disk = s->disk,
+                                           .file_bytes = 1, /* each worker writes one */
                                            .progress_ns = 40 * MS,
                                            .ops = {.arg = p,
                                                    .start = worker_start,

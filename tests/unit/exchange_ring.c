@@ -562,6 +562,89 @@ static void who_is_a_step_behind_gets_the_values(void **state)
     check_weights();
 }
 
+/* The files that worker 0 knows of: each of another slice, and there. */
+static void check_files(const char *const names[], const uint32_t writers[])
+{
+    const wf_exchange *x = w.workers[0].exchange;
+    bool in[N] = {false, false, true, false}; /* what is frozen is in none */
+    wf_err err;
+
+    assert_true(wf_exchange_copied(x));
+    assert_true(wf_exchange_saved(x));
+    assert_int_equal(x->saving.n, WORKERS);
+    for (uint32_t i = 0; i < WORKERS; i++) {
+        const Weft__Saved *saved = x->saving.shards[i].result;
+        wf_disk_file *f = NULL;
+        char path[128];
+        uint64_t bytes = 0;
+
+        assert_string_equal(saved->what, "");
+        assert_string_equal(saved->file, names[i]);
+        assert_int_equal(x->saving.shards[i].writer.index, writers[i]);
+        for (size_t k = 0; k < saved->n_slices; k++) {
+            assert_false(in[saved->slices[k]->slice]);
+            in[saved->slices[k]->slice] = true;
+        }
+        snprintf(path, sizeof path, "/ckpt/j/tmp/%s", saved->file);
+        assert_int_equal(wf_disk_open(wf_memdisk_disk(w.disk), path, WF_DISK_READ, &f, &err),
+                         WF_OK);
+        assert_int_equal(wf_disk_size(f, &bytes, &err), WF_OK);
+        assert_int_equal(bytes, saved->bytes);
+        assert_int_equal(wf_disk_close(&f, &err), WF_OK);
+    }
+    for (uint32_t v = 0; v < N; v++)
+        assert_true(in[v]);
+}
+
+static void begin_save(void)
+{
+    wf_err err;
+
+    assert_int_equal(wf_disk_make_dirs(wf_memdisk_disk(w.disk), "/ckpt/j/tmp", &err), WF_OK);
+    assert_int_equal(wf_exchange_save_begin(w.workers[0].exchange, 7, "/ckpt/j/tmp", &err), WF_OK);
+}
+
+static void each_writes_a_file_of_a_checkpoint(void **state)
+{
+    static const char *const names[] = {"shard-00000-of-00003.safetensors",
+                                        "shard-00001-of-00003.safetensors",
+                                        "shard-00002-of-00003.safetensors"};
+
+    (void)state;
+    turn(WORKERS);
+    begin_save();
+    assert_false(wf_exchange_copied(w.workers[0].exchange));
+    turn(WORKERS);
+    check_files(names, (const uint32_t[]){10, 11, 12});
+    wf_exchange_save_end(w.workers[0].exchange);
+}
+
+/* One is lost before it has written its file, and one has just joined. */
+static void whoever_saves_writes_what_another_cannot(void **state)
+{
+    static const char *const names[] = {"shard-00000-of-00003.safetensors",
+                                        "shard-00001-of-00003.safetensors",
+                                        "again-shard-00002-of-00003.safetensors"};
+
+    (void)state;
+    turn(WORKERS);
+    begin_save();
+    turn(2);
+    assert_false(wf_exchange_saved(w.workers[0].exchange));
+    tell_one(0, 2, 3);
+    tell_one(1, 2, 3);
+    turn(2);
+    check_files(names, (const uint32_t[]){10, 11, 10});
+    wf_exchange_save_end(w.workers[0].exchange);
+    open_again(2);
+    tell(3, 7);
+    begin_save();
+    turn(2); /* who has joined has not the values */
+    assert_false(wf_exchange_saved(w.workers[0].exchange));
+    turn(WORKERS);
+    assert_true(wf_exchange_saved(w.workers[0].exchange));
+}
+
 static wf_status hear(uint16_t kind, uint32_t step, uint32_t request, uint32_t control)
 {
     worker *it = &w.workers[0];
@@ -666,6 +749,8 @@ int main(void)
         RING(a_step_that_another_may_not_have_applied_is_not_acknowledged),
         RING(who_is_left_makes_the_step_alone),
         RING(who_is_a_step_behind_gets_the_values),
+        RING(each_writes_a_file_of_a_checkpoint),
+        RING(whoever_saves_writes_what_another_cannot),
         RING(nobody_is_left_who_has_the_variables),
         RING(what_no_worker_may_say_is_refused),
         RING(a_step_begins_anew_when_a_link_was_lost),

@@ -103,8 +103,13 @@ static wf_status declare(wf_arena *a, const wf_local_variable *v, const char *sl
     return t->name ? WF_OK : wf_fail_nomem(err, sizeof name);
 }
 
-static wf_status declare_all(const wf_local *l, wf_arena *a, wf_shard_tensor **out, size_t *n,
-                             wf_err *err)
+static bool is_of(const wf_local_variable *v, uint32_t share)
+{
+    return !wf_local_is_frozen(v) && v->share == share;
+}
+
+static wf_status declare_all(const wf_local *l, uint32_t share, wf_arena *a, wf_shard_tensor **out,
+                             size_t *n, wf_err *err)
 {
     size_t most = (size_t)l->n_variables * (1 + WF_MAX_SLOTS);
     wf_shard_tensor *t = wf_arena_array(a, most, sizeof *t);
@@ -116,7 +121,7 @@ static wf_status declare_all(const wf_local *l, wf_arena *a, wf_shard_tensor **o
     for (uint32_t i = 0; i < l->n_variables; i++) {
         const wf_local_variable *v = &l->variables[i];
 
-        if (wf_local_is_frozen(v))
+        if (!is_of(v, share))
             continue;
         WF_TRY(declare(a, v, NULL, &t[(*n)++], err));
         for (uint32_t k = 0; k < wf_local_n_slots(l, v); k++)
@@ -138,12 +143,12 @@ static wf_status write_array(const wf_local *l, const wf_local_variable *v, cons
     return WF_OK;
 }
 
-static wf_status write_all(const wf_local *l, wf_shard_writer *w, wf_err *err)
+static wf_status write_all(const wf_local *l, uint32_t share, wf_shard_writer *w, wf_err *err)
 {
     for (uint32_t i = 0; i < l->n_variables; i++) {
         const wf_local_variable *v = &l->variables[i];
 
-        if (wf_local_is_frozen(v))
+        if (!is_of(v, share))
             continue;
         WF_TRY(write_array(l, v, v->weights, w, err));
         for (uint32_t k = 0; k < wf_local_n_slots(l, v); k++)
@@ -152,10 +157,9 @@ static wf_status write_all(const wf_local *l, wf_shard_writer *w, wf_err *err)
     return WF_OK;
 }
 
-static wf_status write_file(const wf_local *l, const char *path, uint64_t *bytes,
-                            char sum[WF_SUM_TEXT], wf_err *err)
+static wf_status write_file(const wf_local *l, wf_cut_id id, uint32_t share, const char *folder,
+                            const char *path, uint64_t *bytes, char sum[WF_SUM_TEXT], wf_err *err)
 {
-    wf_cut_id id = {l->conf.generation, l->base.saving.cut, l->conf.incarnation};
     wf_shard_meta meta[WF_CKPT_N_META + 1];
     wf_arena *a = wf_arena_new(0);
     wf_shard_tensor *tensors = NULL;
@@ -168,22 +172,23 @@ static wf_status write_file(const wf_local *l, const char *path, uint64_t *bytes
         return wf_fail_nomem(err, 4096);
     wf_ckpt_meta(l->conf.start->job, id, cut, meta);
     meta[WF_CKPT_N_META] = (wf_shard_meta){"format", "weft"};
-    rc = declare_all(l, a, &tensors, &n, err);
+    rc = declare_all(l, share, a, &tensors, &n, err);
     if (rc == WF_OK)
         rc = wf_shard_create(l->conf.disk, path, tensors, n, meta, WF_COUNT(meta), &w, err);
     if (rc == WF_OK)
-        rc = write_all(l, w, err);
+        rc = write_all(l, share, w, err);
     if (rc == WF_OK)
         rc = wf_shard_finish(&w, bytes, sum, err);
     if (rc != WF_OK)
-        rc = wf_ckpt_say_free(l->conf.disk, l->base.saving.folder, rc, err);
+        rc = wf_ckpt_say_free(l->conf.disk, folder, rc, err);
     wf_shard_abort(&w);
     wf_arena_free(&a);
     return rc;
 }
 
 /* Lists what each slice has had of updates, in *body. */
-static wf_status list_slices(const wf_local *l, wf_arena *a, Weft__Saved *body, wf_err *err)
+static wf_status list_slices(const wf_local *l, uint32_t share, wf_arena *a, Weft__Saved *body,
+                             wf_err *err)
 {
     const Weft__Start *s = l->conf.start;
 
@@ -191,61 +196,101 @@ static wf_status list_slices(const wf_local *l, wf_arena *a, Weft__Saved *body, 
     if (!body->slices)
         return wf_fail_nomem(err, s->n_slices * sizeof(*body->slices));
     for (uint32_t i = 0; i < s->n_slices; i++) {
+        const wf_local_variable *v = &l->variables[s->slices[i]->variable];
         Weft__SliceSaved *row;
 
-        if (l->variables[s->slices[i]->variable].elsewhere)
+        if (!is_of(v, share))
             continue;
         row = wf_arena_alloc(a, sizeof *row);
         if (!row)
             return wf_fail_nomem(err, sizeof *row);
         weft__slice_saved__init(row);
         row->slice = i;
-        row->updates = l->variables[s->slices[i]->variable].updates;
+        row->updates = v->updates;
         body->slices[body->n_slices++] = row;
     }
     return WF_OK;
 }
 
-/* A copy of *body that wf_control_free frees. */
-static wf_status keep_result(const Weft__Saved *body, Weft__Saved **out, wf_err *err)
+wf_status wf_local_write_share(const wf_local *l, wf_cut_id cut, const char *folder,
+                               const char *file, uint32_t share, Weft__Saved **result, wf_err *err)
 {
-    size_t n = weft__saved__get_packed_size(body);
-    uint8_t *bytes = malloc(n + 1);
-    wf_status rc;
-
-    if (!bytes)
-        return wf_fail_nomem(err, n);
-    weft__saved__pack(body, bytes);
-    rc = wf_control_unpack(bytes, n, &weft__saved__descriptor, out, err);
-    free(bytes);
-    return rc;
-}
-
-wf_status wf_local_save(wf_exchange *x, wf_err *err)
-{
-    const wf_local *l = (const wf_local *)x;
-    struct wf_exchange_shard *shard = &x->saving.shards[l->shard];
     Weft__Saved body = WEFT__SAVED__INIT;
-    char path[WF_CKPT_PATH], file[64], sum[WF_SUM_TEXT] = "";
+    char path[WF_CKPT_PATH], sum[WF_SUM_TEXT] = "";
     wf_arena *a = wf_arena_new(0);
     wf_err why = {0};
     wf_status rc;
 
     if (!a)
         return wf_fail_nomem(err, 4096);
-    wf_ckpt_shard_name(l->shard, x->saving.n, file, sizeof file);
-    snprintf(path, sizeof path, "%s/%s", x->saving.folder, file);
-    body.folder = x->saving.folder;
-    body.file = file;
-    rc = list_slices(l, a, &body, err);
-    if (rc == WF_OK && write_file(l, path, &body.bytes, sum, &why) != WF_OK) {
+    snprintf(path, sizeof path, "%s/%s", folder, file);
+    body.folder = (char *)folder;
+    body.file = (char *)file;
+    rc = list_slices(l, share, a, &body, err);
+    if (rc == WF_OK && write_file(l, cut, share, folder, path, &body.bytes, sum, &why) != WF_OK) {
         body.what = why.what;
         body.hint = why.hint;
     }
     body.xxh3 = sum;
     if (rc == WF_OK)
-        rc = keep_result(&body, &shard->result, err);
-    shard->copied = rc == WF_OK;
+        rc = wf_control_copy(&body.base, result, err);
     wf_arena_free(&a);
     return rc;
+}
+
+wf_status wf_local_save(wf_exchange *x, wf_err *err)
+{
+    const wf_local *l = (const wf_local *)x;
+    wf_cut_id cut = {l->conf.generation, x->saving.cut, l->conf.incarnation};
+    struct wf_exchange_shard *shard = &x->saving.shards[l->shard];
+    char file[64];
+
+    wf_ckpt_shard_name(l->shard, x->saving.n, file, sizeof file);
+    WF_TRY(wf_local_write_share(l, cut, x->saving.folder, file, 0, &shard->result, err));
+    shard->copied = true;
+    return WF_OK;
+}
+
+/* ---- shares ---- */
+
+static uint64_t bytes_of(const wf_local *l, const wf_local_variable *v)
+{
+    return v->count * sizeof(float) * (1 + wf_local_n_slots(l, v));
+}
+
+/* The largest that has no share yet; NULL: all have. */
+static wf_local_variable *find_largest(const wf_local *l, uint32_t none)
+{
+    wf_local_variable *largest = NULL;
+
+    for (uint32_t i = 0; i < l->n_variables; i++) {
+        wf_local_variable *v = &l->variables[i];
+
+        if (v->share == none && (!largest || bytes_of(l, v) > bytes_of(l, largest)))
+            largest = v;
+    }
+    return largest;
+}
+
+/* The largest first, each to the share with the fewest bytes. */
+wf_status wf_local_share(wf_local *l, uint32_t shares, wf_err *err)
+{
+    uint64_t *bytes = calloc(shares, sizeof *bytes);
+    wf_local_variable *v;
+
+    if (!bytes)
+        return wf_fail_nomem(err, shares * sizeof *bytes);
+    for (uint32_t i = 0; i < l->n_variables; i++)
+        l->variables[i].share = wf_local_is_frozen(&l->variables[i]) ? 0 : shares;
+    while ((v = find_largest(l, shares))) {
+        uint32_t least = 0;
+
+        for (uint32_t k = 1; k < shares; k++)
+            if (bytes[k] < bytes[least])
+                least = k;
+        v->share = least;
+        bytes[least] += bytes_of(l, v);
+    }
+    free(bytes);
+    return WF_OK;
 }

@@ -10,6 +10,7 @@
 #ifndef WF_WORKER_EXCHANGE_LOCAL_STATE_H
 #define WF_WORKER_EXCHANGE_LOCAL_STATE_H
 
+#include "common/ckpt/manifest.h"
 #include "common/optim/rule.h"
 #include "common/tensor/buf.h"
 #include "worker/exchange.h"
@@ -22,6 +23,7 @@ typedef struct wf_local_variable {
     wf_buf *weights, *slots[WF_MAX_SLOTS]; /* [count] */
     wf_buf *gradient;                      /* [count]; of the host: NULL until it is asked for */
     bool pushed;                           /* since the last step ended */
+    uint32_t share;                        /* of a checkpoint's files (wf_local_share) */
     uint64_t first_chunk;                  /* of an update on the host */
 } wf_local_variable;
 
@@ -46,7 +48,7 @@ typedef struct wf_local {
     wf_opt opt;
     wf_local_variable *variables; /* [n_variables] */
     uint32_t n_variables;
-    uint32_t shard;              /* the number of its file of a checkpoint */
+    uint32_t shard;              /* the number of its first file of a checkpoint */
     wf_local_variable **updated; /* [n_updated]: those on the host of the step that ends */
     uint32_t n_updated;
     wf_local_device on;
@@ -106,7 +108,15 @@ WF_MUST_USE wf_status wf_local_device_update(wf_local *l, wf_err *err);
 
 /* local_file.c: reads the values that a generation begins with. Errors: those of wf_values. */
 WF_MUST_USE wf_status wf_local_load(wf_local *l, wf_err *err);
-/* The operation `save` of an exchange. */
+/* The operation `save` of an exchange: one file has all variables. */
 WF_MUST_USE wf_status wf_local_save(wf_exchange *x, wf_err *err);
+/* Divides the variables among `shares` files of about equal bytes: in the same way wherever the
+ * variables are the same. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_local_share(wf_local *l, uint32_t shares, wf_err *err);
+/* A file of a checkpoint with the variables of a share, of a cut; the caller owns *result, which
+ * says what went wrong, if something did. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_local_write_share(const wf_local *l, wf_cut_id cut, const char *folder,
+                                           const char *file, uint32_t share, Weft__Saved **result,
+                                           wf_err *err);
 
 #endif

@@ -120,16 +120,6 @@ wf_status wf_ring_end_step(wf_ring *r, wf_err *err)
     return wf_ring_advance(r, err);
 }
 
-static wf_status save_when_due(wf_ring *r, wf_err *err)
-{
-    wf_exchange *x = &r->local.base;
-
-    if (!r->cut_due || !wf_ring_is_current(r))
-        return WF_OK;
-    r->cut_due = x->saving.cut == r->cut_due ? 0 : r->cut_due;
-    return r->cut_due ? WF_OK : wf_local_save(x, err);
-}
-
 /* When a step ends, messages of the next one may be here already. */
 wf_status wf_ring_advance(wf_ring *r, wf_err *err)
 {
@@ -142,7 +132,7 @@ wf_status wf_ring_advance(wf_ring *r, wf_err *err)
         return apply(r, records, err); /* which comes back here */
     if (x->acked < r->applied_step && is_done_by_all(r, r->applied_clock))
         x->acked = r->applied_step;
-    return save_when_due(r, err);
+    return wf_ring_save_when_due(r, err);
 }
 
 /* ---- what a worker asks for ---- */
@@ -214,15 +204,6 @@ static wf_status end_step(wf_exchange *x, uint32_t step, wf_err *err)
     wf_assert(r->under_way && r->own_step == step);
     WF_TRY(end(r, err));
     return wf_ring_advance(r, err);
-}
-
-/* A member that has just joined may not have the variables yet. */
-static wf_status save(wf_exchange *x, wf_err *err)
-{
-    wf_ring *r = (wf_ring *)x;
-
-    r->cut_due = x->saving.cut;
-    return save_when_due(r, err);
 }
 
 /* ---- who is late ---- */
@@ -297,7 +278,8 @@ static wf_status open_all(wf_ring *r, const wf_exchange_conf *conf, wf_err *err)
     r->ops.push = push;
     r->ops.drop_step = drop_step;
     r->ops.end_step = end_step;
-    r->ops.save = save;
+    r->ops.count_shards = wf_ring_count_files;
+    r->ops.save = wf_ring_save;
     r->ops.name_late = name_late;
     WF_TRY(wf_local_init(&r->local, &r->ops, conf, err));
     for (int i = 0; i < WF_RING_AT_ONCE; i++) {

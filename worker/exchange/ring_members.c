@@ -149,6 +149,7 @@ static wf_status agree(wf_ring *r, wf_err *err)
 /* A round begins: nothing of an older one counts. */
 static wf_status enter(wf_ring *r, uint32_t attempt, wf_err *err)
 {
+    wf_ring_forget_files(r);
     r->attempt = attempt;
     r->is_agreed = false;
     r->start = r->early = 0;

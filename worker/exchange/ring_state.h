@@ -5,6 +5,7 @@
  *   ring_buckets.c  gradients in one array, cut into buckets, and their sums
  *   ring_members.c  who takes part, and where they begin together
  *   ring_values.c   variables for a member that lacks them
+ *   ring_saves.c    the files of a checkpoint, of which each member writes one
  *   ring_wire.c     messages to and from the other workers
  */
 #ifndef WF_WORKER_EXCHANGE_RING_STATE_H
@@ -101,8 +102,9 @@ typedef struct wf_ring {
     uint32_t records;  /* that it gives */
     uint32_t own_step; /* of this worker, that the step is; 0: it gives nothing */
     uint32_t applied_step, applied_clock; /* the last own step that is applied here */
-    uint32_t cut_due; /* whose file is written when the variables are those of all; 0: none */
-    uint64_t order;   /* of messages */
+    uint32_t files_left; /* the cut of files that others have not written in their round; 0: none */
+    uint32_t cut_due;    /* whose files are written when the variables are those of all; 0: none */
+    uint64_t order;      /* of messages */
 } wf_ring;
 
 static inline uint32_t wf_ring_slot(uint32_t clock)
@@ -172,7 +174,21 @@ WF_MUST_USE wf_status wf_ring_on_values(wf_ring *r, uint32_t from, uint32_t arra
 WF_MUST_USE wf_status wf_ring_take_values(wf_ring *r, wf_err *err);
 void wf_ring_drop_values(wf_ring *r);
 
+/* ring_saves.c: the operations `count_shards` and `save`; the latter also as time goes on, until it
+ * is done: a member that has just joined may not have the variables yet. */
+uint32_t wf_ring_count_files(const wf_exchange *x);
+WF_MUST_USE wf_status wf_ring_save(wf_exchange *x, wf_err *err);
+WF_MUST_USE wf_status wf_ring_save_when_due(wf_ring *r, wf_err *err);
+/* A member is asked for its file, or has written it. Errors: WF_PROTO, WF_NOMEM. */
+WF_MUST_USE wf_status wf_ring_on_save(wf_ring *r, uint32_t from, const wf_msg *m, wf_err *err);
+WF_MUST_USE wf_status wf_ring_on_saved(wf_ring *r, uint32_t from, const wf_msg *m, wf_err *err);
+/* A round ends: files that others were to write are not waited for. */
+void wf_ring_forget_files(wf_ring *r);
+
 /* ring_wire.c */
+/* A message of this round with a body, to one member. */
+WF_MUST_USE wf_status wf_ring_send(wf_ring *r, uint32_t to, uint16_t kind, uint32_t cut,
+                                   const ProtobufCMessage *body, wf_err *err);
 WF_MUST_USE wf_status wf_ring_send_sums(wf_ring *r, uint32_t bucket, const wf_reduce_message *what,
                                         wf_err *err);
 /* To all: what this worker gives to the step under way is complete. */

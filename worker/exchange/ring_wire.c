@@ -13,8 +13,11 @@
  *   ring_given   a member has given all of its part of a step: `request` is how many records; the
  *                control bytes have a bit for each variable of which it has given a gradient
  *   ring_done    a member has applied the step
+ *   cut_save     to a member: a file of a checkpoint, of the step `step`, is to be written
+ *   cut_saved    it is written, or cannot be
  */
 #include "common/base/size.h"
+#include "common/wire/control.h"
 #include "common/wire/parts.h"
 #include "worker/exchange/ring_state.h"
 
@@ -45,6 +48,21 @@ static wf_status send(wf_ring *r, uint32_t to, wf_lane lane, wf_msg **m, wf_err 
         rc = wf_net_send(r->local.conf.net, r->members[to].peer, lane, ++r->order, m, err);
     wf_net_free_msg(r->local.conf.net, m);
     return rc == WF_NOTFOUND ? WF_OK : rc;
+}
+
+wf_status wf_ring_send(wf_ring *r, uint32_t to, uint16_t kind, uint32_t cut,
+                       const ProtobufCMessage *body, wf_err *err)
+{
+    wf_msg *m = NULL;
+    wf_status rc;
+
+    WF_TRY(new_message(r, kind, r->clock, &m, err));
+    m->head.cut = cut;
+    rc = wf_control_put(m, body, err);
+    if (rc == WF_OK)
+        rc = send(r, to, WF_LANE_CONTROL, &m, err);
+    wf_net_free_msg(r->local.conf.net, &m);
+    return rc;
 }
 
 /* One part of n elements, which are in `buf`. */
@@ -309,6 +327,10 @@ static wf_status take(wf_ring *r, uint32_t from, const wf_msg *m, wf_err *err)
         return on_values(r, from, m, err);
     case WF_RING_DONE:
         return on_done(r, from, m, err);
+    case WF_CUT_SAVE:
+        return wf_ring_on_save(r, from, m, err);
+    case WF_CUT_SAVED:
+        return wf_ring_on_saved(r, from, m, err);
     default:
         return WF_OK;
     }
