@@ -37,6 +37,20 @@ static const char *hint_for(const char *name, char hint[static WF_NEAREST_HINT])
     return wf_nearest_hint(name, names, n, NULL, hint);
 }
 
+/* Where several workers hold all variables. */
+static bool shards_optimizer(const wf_strategy *s)
+{
+    return s->on_worker && !s->tables_on_ps && s->workers_most > 1;
+}
+
+static wf_status cannot_shard(const wf_job_conf *job, const wf_strategy *s, wf_err *err)
+{
+    return wf_fail(err, WF_UNSUPPORTED,
+                   "leave it out, or take multi_worker_mirrored with several workers and no ps",
+                   "%s: shard_optimizer is for strategy multi_worker_mirrored, and not for %s",
+                   job->path, s->name);
+}
+
 wf_status wf_strategy_check_name(const wf_job_conf *job, wf_err *err)
 {
     const wf_strategy *s = job->strategy ? wf_strategy_find(job->strategy) : NULL;
@@ -47,6 +61,8 @@ wf_status wf_strategy_check_name(const wf_job_conf *job, wf_err *err)
                        "%s:%d: with strategy %s workers make each step together, and do not wait "
                        "for each other's rows of tables: there is no mode %s",
                        job->path, job->strategy_line, s->name, job->mode);
+    if (s && job->shard_optimizer && !shards_optimizer(s))
+        return cannot_shard(job, s, err);
     if (!job->strategy || s)
         return WF_OK;
     return wf_fail(err, WF_USAGE, hint_for(job->strategy, hint),
@@ -80,6 +96,8 @@ wf_status wf_strategy_of_job(const wf_job_conf *job, uint32_t n_ps, uint32_t n_w
             "take \"strategy: multi_worker_mirrored\", or ps, which more workers can share",
             "%s:%d: strategy %s is for at most %u worker%s, and the cluster has %u", job->path,
             line, s->name, s->workers_most, s->workers_most == 1 ? "" : "s", n_workers);
+    if (job->shard_optimizer && !shards_optimizer(s))
+        return cannot_shard(job, s, err);
     *out = s;
     return WF_OK;
 }

@@ -351,6 +351,7 @@ typedef struct wf_job_conf {
     uint32_t initial_scale;  /* of the loss, with float16; 32768 */
     uint32_t growth_steps;   /* without infinity, after which the scale doubles; 2000 */
     bool deterministic;      /* no algorithm of a GPU's libraries is chosen by measuring; false */
+    bool shard_optimizer;    /* each worker has the optimizer's state of a share of the variables */
     uint64_t slice_bytes;    /* 4 MiB */
     const wf_conf_pin *pins; /* [n_pins]; of those that match a name the first counts */
     size_t n_pins;

@@ -444,6 +444,8 @@ static const wf_key job_keys[] = {
     {"optimizer", WF_KEY_CALL, .read = read_optimizer, .required = true},
     {"strategy", WF_KEY_CALL, .read = read_strategy},
     {"consistency", WF_KEY_MAP, .keys = consistency_keys},
+    {"shard_optimizer", WF_KEY_BOOL, .offset = offsetof(wf_job_conf, shard_optimizer),
+     .usual = "false"},
     {"checkpoint", WF_KEY_MAP, .keys = checkpoint_keys},
     {"keep_runs", WF_KEY_U32, .offset = offsetof(wf_job_conf, keep_runs), .least = 1, .most = 10000,
      .usual = "10"},

@@ -23,7 +23,8 @@ static const char *const plain_keys[] = {"epochs",
                                          "codec.push",
                                          "codec.pull",
                                          "codec.ratio",
-                                         "strategy"};
+                                         "strategy",
+                                         "shard_optimizer"};
 
 /* ---- the text ---- */
 
@@ -50,7 +51,7 @@ static wf_status check_change(const char *change, size_t n_key, bool under_way, 
     if (under_way && !may_change(change, n_key))
         return wf_fail(err, WF_USAGE,
                        "epochs, steps, batch, checkpoint.every_steps, checkpoint.every_seconds, "
-                       "checkpoint.keep, codec, strategy, optimizer.OPTION and "
+                       "checkpoint.keep, codec, strategy, shard_optimizer, optimizer.OPTION and "
                        "callbacks.NAME.OPTION may change",
                        "\"%.*s\" cannot change on the way", (int)WF_MIN(n_key, (size_t)64), change);
     if (strspn(change, "abcdefghijklmnopqrstuvwxyz0123456789_.") != n_key || !value[0] ||

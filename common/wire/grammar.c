@@ -71,6 +71,7 @@ static const wf_kind_row rows[WF_N_KINDS] = {
     [WF_RING_GIVEN] = {WF_RING_GIVEN, "ring_given", W, W, 64 * KIB, 0},
     [WF_RING_DONE] = {WF_RING_DONE, "ring_done", W, W, 0, 0},
     [WF_RING_PLACE] = {WF_RING_PLACE, "ring_place", W, W, 0, 0},
+    [WF_RING_WEIGHTS] = {WF_RING_WEIGHTS, "ring_weights", W, W, 64 * KIB, WF_MAX_FRAMES},
     [WF_RING_VALUES] = {WF_RING_VALUES, "ring_values", W, W, 64 * KIB, WF_MAX_FRAMES},
     [WF_STATE_OK] = {WF_STATE_OK, "state_ok", P, P, 4 * KIB, 0},
     [WF_ASK] = {WF_ASK, "ask", C, M, 64 * MIB, 0},

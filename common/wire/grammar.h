@@ -90,6 +90,7 @@ typedef enum wf_kind {
     WF_PLAN_OK,
     WF_RUN, /* client -> worker: what it is fed; the worker reads and writes the variables */
     WF_RUN_OK,
+    WF_RING_WEIGHTS, /* worker -> worker: what it has updated for all */
     WF_N_KINDS
 } wf_kind;
 

@@ -437,6 +437,7 @@ static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *run,
     p->start.skip_nan = job->on_nan == WF_NAN_SKIP;
     p->start.compute = job->compute;
     p->start.deterministic = job->deterministic;
+    p->start.shard_optimizer = job->shard_optimizer;
     p->start.initial_scale = job->initial_scale;
     p->start.growth_steps = job->growth_steps;
     p->epochs = job->epochs;

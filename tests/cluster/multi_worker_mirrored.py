@@ -19,6 +19,7 @@ BATCH, RECORDS, EPOCHS = 8, 2048, 3
 EPOCHS_OF_DRILL = 40
 RING = "strategy: multi_worker_mirrored"
 ADAM, SGD = "{adam: {learning_rate: 0.002}}", "{sgd: {learning_rate: 0.02}}"
+MOMENTUM = "{sgd: {learning_rate: 0.005, momentum: 0.9}}"
 
 
 def write_job(c, how, batch=BATCH, epochs=EPOCHS, every_steps=40, more=(), records=RECORDS,
@@ -181,6 +182,37 @@ def each_worker_writes_a_file_of_a_large_model(weft):
             n = updates(c)
 
 
+def the_state_of_the_optimizer_may_be_divided(weft):
+    """The same weights; and a job goes on from what the workers saved of it, divided or not."""
+    divided = RING + "\nshard_optimizer: true"
+    for workers in (2, 3):
+        ours, n = trained(weft, divided, workers=workers, optimizer=MOMENTUM)
+        check_close(ours, alone_after(weft, n, optimizer=MOMENTUM), f"{workers} workers, {n} updates", 5e-6)
+    with Cluster(weft, ps=0, workers=3) as c:
+        write_job(c, divided, epochs=EPOCHS_OF_DRILL, every_steps=400, records=8 * RECORDS)
+        c.must("up")
+        training = c.start("train", "small.yaml")
+        for generation, task in enumerate(("worker/1", "worker/0", "master", "worker/2"), 2):
+            c.until_job("small", lambda j: j["state"] == "running" and j["checkpoint"], "runs")
+            step = c.job("small")["step"]
+            c.kill(task)
+            c.until_job("small", lambda j: j["state"] == "running" and j["step"] >= step + 1000,
+                        f"goes on after the death of {task}")
+        check(c.end_of(training, 120).code == 0, c.job("small"))
+        files = [name for name in os.listdir(c.saved("small", c.checkpoints("small")[-1]))
+                 if name.endswith(".safetensors")]
+        check(len(files) == 3, files)
+        n = updates(c)
+        c.must("down")
+        c.resize(2)
+        c.must("up")
+        other = ("recover", "small", "--set", "strategy=parameter_server", "--set", f"epochs={EPOCHS_OF_DRILL + 1}")
+        said = c.must(*other, code=1).err
+        check("shard_optimizer is for strategy multi_worker_mirrored, and not for parameter_server" in said, said)
+        c.must(*other, "--set", "shard_optimizer=false")
+        check(updates(c) > n, f"{n} and {updates(c)} updates")
+
+
 def what_a_cluster_cannot_serve_is_said(weft):
     def said(c, code, words):
         result = c.run("train", "small.yaml")
@@ -197,4 +229,5 @@ def what_a_cluster_cannot_serve_is_said(weft):
 main([workers_train_as_one_with_the_summed_batch, one_worker_has_the_bits_of_local,
       several_workers_without_ps_take_it_by_themselves, over_tcp,
       whoever_is_killed_the_others_go_on, a_job_goes_on_under_another_strategy,
-      each_worker_writes_a_file_of_a_large_model, what_a_cluster_cannot_serve_is_said])
+      each_worker_writes_a_file_of_a_large_model, the_state_of_the_optimizer_may_be_divided,
+      what_a_cluster_cannot_serve_is_said])

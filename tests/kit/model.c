@@ -164,6 +164,7 @@ wf_status wf_model_prepare(const wf_model_spec *spec, const char *job, wf_prepar
     p->start.strategy = (char *)(spec->ps         ? "parameter_server"
                                  : spec->mirrored ? "multi_worker_mirrored"
                                                   : "local");
+    p->start.shard_optimizer = spec->divides;
     p->batch = spec->batch;
     p->epochs = spec->epochs;
     if (spec->grows)

@@ -22,7 +22,8 @@ enum {
 typedef struct wf_model_spec {
     uint64_t seed;
     uint32_t ps;   /* 0: one worker holds the variables, whole, */
-    bool mirrored; /* or each worker does */
+    bool mirrored; /* or each worker does, */
+    bool divides;  /* which then has the optimizer's state of a share of them */
     uint32_t records, batch, epochs, every_steps, every_seconds, keep;
     uint32_t eval_unit; /* records; 0: all of an evaluation */
     bool evaluates, calls_back;

@@ -214,7 +214,8 @@ void wf_sim_check_copy(process *p)
     const float *steps, *records;
     uint32_t era;
 
-    if (!r || !r->has_values || p->sim->rc != WF_OK)
+    /* Shares of a step come one after the other. */
+    if (!r || !r->has_values || r->is_updated || r->weights_in || p->sim->rc != WF_OK)
         return;
     era = era_of(p);
     note_view(p->sim, r, era);

@@ -152,5 +152,6 @@ wf_sim_spec wf_sim_draw_mirrored(uint64_t seed)
         spec.records = spec.batch * (20 + (uint32_t)(seed % 60));
     }
     spec.unfit = spec.unfit > spec.workers ? 1 : spec.unfit;
+    spec.divides = seed % 5 == 2;
     return spec;
 }

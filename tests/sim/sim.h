@@ -62,6 +62,7 @@ typedef struct wf_sim_spec {
     int64_t work_ms;                /* what the master begins takes up to so long; 0: no time */
     uint32_t stuck_per_mille;       /* shards whose writing never ends */
     uint32_t moves;                 /* slices that go to another ps */
+    bool divides;                   /* workers that all hold the variables each update a share */
     bool balances;                  /* the master moves slices, which all lie on ps 0 at first */
     uint32_t stops;                 /* the job is stopped, and recovered once it is */
     uint32_t trouble_per_mille;     /* steps that fail, or whose gradients are NaN: the job fails */

@@ -228,6 +228,7 @@ static inline wf_model_spec wf_sim_model(const wf_sim *s)
     return (wf_model_spec){.seed = s->spec.seed,
                            .ps = s->spec.ps,
                            .mirrored = s->spec.ps == 0 && s->spec.workers > 1,
+                           .divides = s->spec.divides,
                            .records = s->spec.records,
                            .batch = s->spec.batch,
                            .epochs = s->spec.epochs,

@@ -45,6 +45,7 @@ typedef struct world {
     Weft__View view;
     Weft__Member members[WORKERS], *member_list[WORKERS];
     int64_t dims[N], now_ns;
+    bool divides;         /* what begins next divides the optimizer's state */
     bool done_is_lost;    /* nobody hears that another has applied a step */
     bool values_are_lost; /* worker 1 does not get them */
     bool given_is_lost;   /* worker 1 does not hear that another has given its part */
@@ -203,11 +204,14 @@ static void tell(uint32_t number, uint32_t members)
 
 static int begin_coded(wf_coding coding)
 {
+    bool divides = w.divides;
+
     w = (world){.disk = wf_memdisk_new()};
     memset(want_momentum, 0, sizeof want_momentum);
     wf_memnet_init(&w.nets, "ring");
     make_start();
     w.rows[0].push_coding = coding;
+    w.start.shard_optimizer = divides;
     write_first_values();
     for (uint32_t i = 0; i < WORKERS; i++)
         open_worker(i);
@@ -219,6 +223,16 @@ static int begin(void **state)
 {
     (void)state;
     return begin_coded(WF_CODING_F32);
+}
+
+/* Each has the optimizer's state of a share. */
+static int begin_divided(void **state)
+{
+    (void)state;
+    w.divides = true;
+    begin_coded(WF_CODING_F32);
+    w.divides = false;
+    return 0;
 }
 
 static int begin_bf16(void **state)
@@ -566,7 +580,7 @@ static void who_is_a_step_behind_gets_the_values(void **state)
 static void check_files(const char *const names[], const uint32_t writers[])
 {
     const wf_exchange *x = w.workers[0].exchange;
-    bool in[N] = {false, false, true, false}; /* what is frozen is in none */
+    bool in[N] = {false};
     wf_err err;
 
     assert_true(wf_exchange_copied(x));
@@ -602,6 +616,48 @@ static void begin_save(void)
 
     assert_int_equal(wf_disk_make_dirs(wf_memdisk_disk(w.disk), "/ckpt/j/tmp", &err), WF_OK);
     assert_int_equal(wf_exchange_save_begin(w.workers[0].exchange, 7, "/ckpt/j/tmp", &err), WF_OK);
+}
+
+static uint64_t slots_of(uint32_t who)
+{
+    const wf_local *l = &((const wf_ring *)w.workers[who].exchange)->local;
+    uint64_t n = 0;
+
+    for (uint32_t v = 0; v < N; v++)
+        n += l->variables[v].slots[0] ? counts[v] : 0;
+    return n;
+}
+
+/* Their slots are each in one worker, which writes them; without it no step can be made. */
+static void who_has_a_share_of_the_state_cannot_be_spared(void **state)
+{
+    static const int all[WORKERS] = {3, 4, 5};
+    static const char *const names[] = {"shard-00000-of-00003.safetensors",
+                                        "shard-00001-of-00003.safetensors",
+                                        "shard-00002-of-00003.safetensors"};
+    wf_err err;
+
+    (void)state;
+    turn(WORKERS);
+    assert_true(slots_of(0) + slots_of(1) + slots_of(2) == KERNEL + BIAS);
+    assert_true(slots_of(0) && !slots_of(1) && slots_of(2)); /* worker 1 has the statistic */
+    for (uint32_t k = 0; k < WORKERS; k++)
+        make_step(k, (uint32_t)all[k]);
+    turn(WORKERS);
+    want_step(all);
+    check_weights();
+    begin_save();
+    turn(WORKERS);
+    check_files(names, (const uint32_t[]){10, 11, 12});
+    wf_exchange_save_end(w.workers[0].exchange);
+    w.view.n_members = 2;
+    w.member_list[0] = &w.members[1];
+    w.member_list[1] = &w.members[0];
+    assert_int_equal(wf_exchange_on_view(w.workers[0].exchange, &w.view, 2, &err), WF_AGAIN);
+    assert_non_null(strstr(err.what, "a share of the optimizer's state"));
+    wf_exchange_on_down(w.workers[1].exchange, w.workers[1].peers[0]);
+    assert_int_equal(wf_exchange_on_up(w.workers[1].exchange, w.workers[1].peers[0], &err),
+                     WF_AGAIN);
 }
 
 static void each_writes_a_file_of_a_checkpoint(void **state)
@@ -742,6 +798,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         RING(means_are_weighted_by_records_and_equal_in_all_workers),
+        cmocka_unit_test_setup_teardown(means_are_weighted_by_records_and_equal_in_all_workers,
+                                        begin_divided, end),
+        cmocka_unit_test_setup_teardown(who_has_a_share_of_the_state_cannot_be_spared,
+                                        begin_divided, end),
         cmocka_unit_test_setup_teardown(sums_may_travel_in_halves, begin_bf16, end),
         cmocka_unit_test_setup_teardown(sums_may_travel_in_halves, begin_f16, end),
         cmocka_unit_test_setup_teardown(what_halves_cannot_say_travels_as_float32, begin_f16, end),

@@ -160,6 +160,14 @@ static uint32_t count_shards(const wf_exchange *x)
     return ((const wf_local *)x)->shard + 1;
 }
 
+static wf_status make_slots(const wf_local *l, wf_local_variable *v, wf_err *err)
+{
+    for (uint32_t i = 0; i < wf_local_n_slots(l, v); i++)
+        WF_TRY(wf_local_array(v, wf_opt_slot_name(&l->opt, i), v->count * sizeof(float),
+                              &v->slots[i], err));
+    return WF_OK;
+}
+
 static wf_status init_variable(const wf_local *l, uint32_t number, wf_local_variable *v,
                                wf_err *err)
 {
@@ -176,12 +184,25 @@ static wf_status init_variable(const wf_local *l, uint32_t number, wf_local_vari
         !wf_mul_size((size_t)n, sizeof(float), &bytes))
         return wf_fail(err, WF_PROTO, NULL, "variable \"%.200s\" has no size that fits", row->name);
     v->count = (uint64_t)n;
+    v->has_slots = !l->conf.start->shard_optimizer;
     WF_TRY(wf_local_array(v, "weights", bytes, &v->weights, err));
-    for (uint32_t i = 0; i < wf_local_n_slots(l, v); i++)
-        WF_TRY(wf_local_array(v, wf_opt_slot_name(&l->opt, i), bytes, &v->slots[i], err));
+    WF_TRY(make_slots(l, v, err));
     if (v->device->is_host || wf_local_is_frozen(v))
         return WF_OK;
     return wf_local_array(v, "gradient", bytes, &v->gradient, err);
+}
+
+wf_status wf_local_own(wf_local *l, uint32_t share, wf_err *err)
+{
+    for (uint32_t i = 0; i < l->n_variables; i++) {
+        wf_local_variable *v = &l->variables[i];
+
+        for (int k = 0; k < WF_MAX_SLOTS; k++)
+            wf_buf_unref(&v->slots[k]);
+        v->has_slots = wf_local_is_trainable(v) && v->share == share;
+        WF_TRY(make_slots(l, v, err));
+    }
+    return wf_local_load_slots(l, err);
 }
 
 static wf_status choose_rule(wf_local *l, wf_err *err)

@@ -51,12 +51,19 @@ static wf_status load_array(const wf_local *l, wf_values *from, const wf_local_v
     return WF_OK;
 }
 
+static wf_status load_slots(const wf_local *l, wf_values *from, const wf_local_variable *v,
+                            wf_err *err)
+{
+    for (uint32_t i = 0; i < wf_local_n_slots(l, v); i++)
+        WF_TRY(load_array(l, from, v, (int32_t)i, v->slots[i], err));
+    return WF_OK;
+}
+
 static wf_status load_variable(const wf_local *l, wf_values *from, wf_local_variable *v,
                                wf_err *err)
 {
     WF_TRY(load_array(l, from, v, -1, v->weights, err));
-    for (uint32_t i = 0; i < wf_local_n_slots(l, v); i++)
-        WF_TRY(load_array(l, from, v, (int32_t)i, v->slots[i], err));
+    WF_TRY(load_slots(l, from, v, err));
     v->updates = wf_local_is_frozen(v) ? 0 : wf_values_updates(from, v->row->name, 0);
     return WF_OK;
 }
@@ -84,6 +91,20 @@ wf_status wf_local_load(wf_local *l, wf_err *err)
     for (uint32_t i = 0; rc == WF_OK && i < l->n_variables; i++)
         if (is_read(l, &l->variables[i]))
             rc = load_variable(l, from, &l->variables[i], err);
+    wf_values_close(&from);
+    return rc;
+}
+
+wf_status wf_local_load_slots(const wf_local *l, wf_err *err)
+{
+    const Weft__Start *s = l->conf.start;
+    wf_values *from = NULL;
+    wf_status rc = WF_OK;
+
+    WF_TRY(wf_values_open(l->conf.disk, s->checkpoint_dir, s->job, s->initial, s->restore_step,
+                          &from, err));
+    for (uint32_t i = 0; rc == WF_OK && i < l->n_variables; i++)
+        rc = load_slots(l, from, &l->variables[i], err);
     wf_values_close(&from);
     return rc;
 }
@@ -199,7 +220,7 @@ static wf_status list_slices(const wf_local *l, uint32_t share, wf_arena *a, Wef
         const wf_local_variable *v = &l->variables[s->slices[i]->variable];
         Weft__SliceSaved *row;
 
-        if (!is_of(v, share))
+        if (v->elsewhere || v->share != share)
             continue;
         row = wf_arena_alloc(a, sizeof *row);
         if (!row)
@@ -255,7 +276,7 @@ wf_status wf_local_save(wf_exchange *x, wf_err *err)
 
 static uint64_t bytes_of(const wf_local *l, const wf_local_variable *v)
 {
-    return v->count * sizeof(float) * (1 + wf_local_n_slots(l, v));
+    return v->count * sizeof(float) * (1 + wf_local_all_slots(l, v));
 }
 
 /* The largest that has no share yet; NULL: all have. */

@@ -24,6 +24,7 @@ typedef struct wf_local_variable {
     wf_buf *gradient;                      /* [count]; of the host: NULL until it is asked for */
     bool pushed;                           /* since the last step ended */
     uint32_t share;                        /* of a checkpoint's files (wf_local_share) */
+    bool has_slots;                        /* this worker updates it */
     uint64_t first_chunk;                  /* of an update on the host */
 } wf_local_variable;
 
@@ -65,9 +66,14 @@ static inline bool wf_local_is_frozen(const wf_local_variable *v)
     return v->elsewhere || (v->row->kind != WF_KIND_TRAINABLE && v->row->kind != WF_KIND_STATISTIC);
 }
 
-static inline uint32_t wf_local_n_slots(const wf_local *l, const wf_local_variable *v)
+/* Of the rule, for a variable; and those that are here. */
+static inline uint32_t wf_local_all_slots(const wf_local *l, const wf_local_variable *v)
 {
     return wf_local_is_trainable(v) ? wf_opt_n_slots(&l->opt) : 0;
+}
+static inline uint32_t wf_local_n_slots(const wf_local *l, const wf_local_variable *v)
+{
+    return v->has_slots ? wf_local_all_slots(l, v) : 0;
 }
 
 /* local.c: what an exchange of variables of this process does. */
@@ -106,7 +112,13 @@ WF_MUST_USE wf_status wf_local_get(const wf_local *l, const wf_buf *array, uint6
  */
 WF_MUST_USE wf_status wf_local_device_update(wf_local *l, wf_err *err);
 
-/* local_file.c: reads the values that a generation begins with. Errors: those of wf_values. */
+/* The slots of a share of the variables, as the generation begins, and of no others: where the
+ * optimizer's state is divided (Start.shard_optimizer). Errors: those of wf_values; WF_NOMEM. */
+WF_MUST_USE wf_status wf_local_own(wf_local *l, uint32_t share, wf_err *err);
+
+/* local_file.c: reads the slots of the variables that have them. Errors: those of wf_values. */
+WF_MUST_USE wf_status wf_local_load_slots(const wf_local *l, wf_err *err);
+/* Reads the values that a generation begins with. Errors: those of wf_values. */
 WF_MUST_USE wf_status wf_local_load(wf_local *l, wf_err *err);
 /* The operation `save` of an exchange: one file has all variables. */
 WF_MUST_USE wf_status wf_local_save(wf_exchange *x, wf_err *err);

@@ -98,6 +98,8 @@ static wf_status apply(wf_ring *r, uint64_t records, wf_err *err)
     wf_ring_take_means(r, records);
     for (uint32_t i = 0; i < r->local.n_variables; i++)
         r->local.variables[i].pushed = records > 0 && given[i];
+    if (r->is_divided)
+        return wf_ring_update_share(r, err);
     WF_TRY(wf_local_update(&r->local, err));
     return wf_ring_end_step(r, err);
 }
@@ -115,7 +117,8 @@ wf_status wf_ring_end_step(wf_ring *r, wf_err *err)
         r->applied_step = r->own_step;
         r->applied_clock = r->clock;
     }
-    r->under_way = r->is_given = false;
+    r->under_way = r->is_given = r->is_updated = false;
+    r->weights_due = r->weights_in = 0;
     WF_TRY(wf_ring_say_done(r, err));
     return wf_ring_advance(r, err);
 }
@@ -128,8 +131,13 @@ wf_status wf_ring_advance(wf_ring *r, wf_err *err)
 
     if (r->idle && anybody_gives(r) && may_give(r))
         WF_TRY(give_nothing(r, err));
-    if (is_complete(r, &records))
-        return apply(r, records, err); /* which comes back here */
+    if (!r->is_updated && is_complete(r, &records)) {
+        WF_TRY(apply(r, records, err)); /* which comes back here, unless others send their shares */
+        if (!r->is_updated)
+            return WF_OK;
+    }
+    if (wf_ring_has_all_shares(r))
+        return wf_ring_end_step(r, err);
     if (x->acked < r->applied_step && is_done_by_all(r, r->applied_clock))
         x->acked = r->applied_step;
     return wf_ring_save_when_due(r, err);
@@ -257,6 +265,7 @@ static void ring_free(wf_exchange *x)
     for (int i = 0; i < WF_RING_AT_ONCE; i++)
         free(r->given[i]);
     free(r->members);
+    free(r->updated);
     free(r);
 }
 
@@ -281,6 +290,10 @@ static wf_status open_all(wf_ring *r, const wf_exchange_conf *conf, wf_err *err)
     r->ops.count_shards = wf_ring_count_files;
     r->ops.save = wf_ring_save;
     r->ops.name_late = name_late;
+    r->is_divided = conf->start->shard_optimizer;
+    r->updated = calloc(n, sizeof(*r->updated));
+    if (!r->updated)
+        return wf_fail_nomem(err, n * sizeof(*r->updated));
     WF_TRY(wf_local_init(&r->local, &r->ops, conf, err));
     for (int i = 0; i < WF_RING_AT_ONCE; i++) {
         r->given[i] = calloc(n, 1);

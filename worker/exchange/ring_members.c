@@ -67,6 +67,14 @@ static wf_status list_members(const wf_ring *r, const Weft__View *view, wf_ring_
     return rc;
 }
 
+static bool are_members(const wf_ring *r, const wf_ring_member *list, uint32_t n)
+{
+    for (uint32_t i = 0; n == r->n_members && i < n; i++)
+        if (r->members[i].incarnation != list[i].incarnation)
+            return false;
+    return n == r->n_members;
+}
+
 bool wf_ring_is_linked(const wf_ring *r)
 {
     for (uint32_t i = 0; i < r->n_members; i++)
@@ -124,11 +132,21 @@ static wf_status give_values(wf_ring *r, wf_err *err)
     return WF_OK;
 }
 
+/* Nobody can be given its slots. */
+static wf_status check_divided(const wf_ring *r, wf_err *err)
+{
+    for (uint32_t i = 0; r->is_divided && i < r->n_members; i++)
+        if (!r->members[i].has_values || r->members[i].clock != r->clock)
+            return wf_ring_cannot_go_on(err);
+    return WF_OK;
+}
+
 static wf_status agree(wf_ring *r, wf_err *err)
 {
     for (uint32_t i = 0; i < r->n_members; i++)
         if (!r->members[i].heard)
             return WF_OK;
+    WF_TRY(check_divided(r, err));
     WF_TRY(choose_start(r, err));
     for (uint32_t i = 0; i < r->n_members; i++)
         if (!lacks_values(r, &r->members[i])) /* the others say so when they have them */
@@ -149,6 +167,8 @@ static wf_status agree(wf_ring *r, wf_err *err)
 /* A round begins: nothing of an older one counts. */
 static wf_status enter(wf_ring *r, uint32_t attempt, wf_err *err)
 {
+    if (r->is_updated) /* others have not, or have not heard of it */
+        return wf_ring_cannot_go_on(err);
     wf_ring_forget_files(r);
     r->attempt = attempt;
     r->is_agreed = false;
@@ -196,15 +216,19 @@ wf_status wf_ring_on_view(wf_exchange *x, const Weft__View *view, uint32_t numbe
     wf_ring *r = (wf_ring *)x;
     wf_ring_member *list = NULL;
     uint32_t n = 0, me = 0;
+    bool changed;
 
     if (number <= r->view)
         return WF_OK;
     WF_TRY(list_members(r, view, &list, &n, &me, err));
+    changed = !are_members(r, list, n);
     free(r->members);
     r->members = list;
     r->n_members = n;
     r->me = me;
     r->view = number;
+    if (r->is_divided && changed)
+        WF_TRY(wf_ring_divide(r, err));
     WF_TRY(wf_ring_plan(r, err));
     return enter(r, 0, err);
 }
@@ -219,6 +243,8 @@ wf_status wf_ring_on_up(wf_exchange *x, const wf_peer *peer, wf_err *err)
         return WF_OK;
     m = &r->members[i];
     m->peer = (wf_peer *)(uintptr_t)peer;
+    if (m->was_up && r->is_divided)
+        return wf_ring_cannot_go_on(err);
     if (m->was_up) /* messages may be lost */
         return enter(r, r->attempt + 1, err);
     m->was_up = true;

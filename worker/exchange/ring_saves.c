@@ -3,6 +3,8 @@
  * each writes a share of them: at a cut nobody trains, and all have applied the same steps. The
  * member that writes the checkpoint has the first share, and asks the others for theirs.
  *
+ * Where each has the slots of a share (ring_owners.c) it is the file of that share that it writes.
+ *
  * What another was to write when a round ended is written by this member too, under another name:
  * the other may still have its file open.
  */
@@ -19,6 +21,8 @@ uint32_t wf_ring_count_files(const wf_exchange *x)
     const wf_ring *r = (const wf_ring *)x;
     uint64_t bytes = 0, least = r->local.conf.file_bytes;
 
+    if (r->is_divided)
+        return WF_MAX(r->n_members, 1u);
     if (r->local.conf.is_part) /* the few of another part's files are counted before */
         return r->local.shard + 1;
     for (uint32_t i = 0; i < r->local.n_variables; i++) {
@@ -52,11 +56,11 @@ static wf_status write_own(wf_ring *r, uint32_t share, bool again, wf_err *err)
 static wf_status ask(wf_ring *r, uint32_t share, uint32_t shares, wf_err *err)
 {
     wf_exchange_save *s = &r->local.base.saving;
-    uint32_t to = (r->me + share) % r->n_members;
+    uint32_t to = r->is_divided ? share : (r->me + share) % r->n_members;
     Weft__Save body = WEFT__SAVE__INIT;
     char file[64];
 
-    if (to == r->me || !r->members[to].peer)
+    if (to == r->me || (!r->members[to].peer && !r->is_divided))
         return write_own(r, share, false, err);
     s->shards[r->local.shard + share].writer = (wf_task){WF_ROLE_WORKER, r->members[to].index};
     body.folder = s->folder;
@@ -120,7 +124,7 @@ void wf_ring_forget_files(wf_ring *r)
 wf_status wf_ring_on_saved(wf_ring *r, uint32_t from, const wf_msg *m, wf_err *err)
 {
     wf_exchange_save *s = &r->local.base.saving;
-    uint32_t share = (from + r->n_members - r->me) % r->n_members;
+    uint32_t share = r->is_divided ? from : (from + r->n_members - r->me) % r->n_members;
     uint32_t at = r->local.shard + share;
     Weft__Saved *body = NULL;
 
@@ -143,8 +147,8 @@ static bool is_name(const char *file)
     return file[0] && !strchr(file, '/');
 }
 
-/* A member that does not have the variables as they are at the cut, because it has just joined, names
- * no file. */
+/* A member that does not have the variables as they are at the cut, because it has just joined,
+ * names no file. */
 wf_status wf_ring_on_save(wf_ring *r, uint32_t from, const wf_msg *m, wf_err *err)
 {
     wf_cut_id cut = {r->local.conf.generation, m->head.cut, r->members[from].incarnation};

@@ -5,6 +5,7 @@
  *   ring_buckets.c  gradients in one array, cut into buckets, and their sums
  *   ring_members.c  who takes part, and where they begin together
  *   ring_values.c   variables for a member that lacks them
+ *   ring_owners.c   each member updates a share of the variables, and sends it to the others
  *   ring_saves.c    the files of a checkpoint, of which each member writes one
  *   ring_wire.c     messages to and from the other workers
  */
@@ -98,6 +99,10 @@ typedef struct wf_ring {
     uint32_t clock;                  /* the last step of all workers that is applied here */
     bool under_way;                  /* of the next one this worker has given something */
     bool is_given;                   /* all of it */
+    bool is_divided; /* each member has the slots of a share of the variables, and updates it */
+    bool is_updated; /* then: this one has updated its own in the step under way, */
+    uint64_t weights_due, weights_in; /* so many elements of others are to come, and have */
+    bool *updated;                    /* [n_variables] */
     bool idle;         /* this worker has nothing to compute: it gives no records when others do */
     uint32_t records;  /* that it gives */
     uint32_t own_step; /* of this worker, that the step is; 0: it gives nothing */
@@ -174,6 +179,18 @@ WF_MUST_USE wf_status wf_ring_on_values(wf_ring *r, uint32_t from, uint32_t arra
 WF_MUST_USE wf_status wf_ring_take_values(wf_ring *r, wf_err *err);
 void wf_ring_drop_values(wf_ring *r);
 
+/* ring_owners.c: see there. The members are new: this one takes its share. Errors: WF_AGAIN if
+ * steps were made with other members, and for those of wf_local_own. */
+WF_MUST_USE wf_status wf_ring_divide(wf_ring *r, wf_err *err);
+/* The state of what a lost link may have kept from others is here alone. Errors: WF_AGAIN. */
+WF_MUST_USE wf_status wf_ring_cannot_go_on(wf_err *err);
+/* The means of a step are there: updates the own share, and sends it. */
+WF_MUST_USE wf_status wf_ring_update_share(wf_ring *r, wf_err *err);
+bool wf_ring_has_all_shares(const wf_ring *r);
+/* Elements of a variable's weights from their owner, at an offset. Errors: WF_PROTO. */
+WF_MUST_USE wf_status wf_ring_on_weights(wf_ring *r, uint32_t from, uint32_t variable, uint64_t at,
+                                         const uint8_t *bytes, uint64_t n, wf_err *err);
+
 /* ring_saves.c: the operations `count_shards` and `save`; the latter also as time goes on, until it
  * is done: a member that has just joined may not have the variables yet. */
 uint32_t wf_ring_count_files(const wf_exchange *x);
@@ -197,6 +214,9 @@ WF_MUST_USE wf_status wf_ring_say_given(wf_ring *r, wf_err *err);
 WF_MUST_USE wf_status wf_ring_say_done(wf_ring *r, wf_err *err);
 /* To one: where this worker is. */
 WF_MUST_USE wf_status wf_ring_say_place(wf_ring *r, uint32_t to, wf_err *err);
+/* Elements of a variable's weights, after the step under way. */
+WF_MUST_USE wf_status wf_ring_send_weights(wf_ring *r, uint32_t to, uint32_t variable, uint64_t at,
+                                           uint64_t n, wf_err *err);
 /* A piece of an array, of which *piece is a copy. */
 WF_MUST_USE wf_status wf_ring_send_values(wf_ring *r, uint32_t to, uint32_t array, uint64_t updates,
                                           wf_buf *piece, wf_err *err);

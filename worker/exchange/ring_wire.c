@@ -12,6 +12,8 @@
  *                float32, or with none for an empty range
  *   ring_given   a member has given all of its part of a step: `request` is how many records; the
  *                control bytes have a bit for each variable of which it has given a gradient
+ *   ring_weights weights of variable `request`, which the sender has updated in common step `step`,
+ *                as its piece `cut` of WF_RING_PIECE elements
  *   ring_done    a member has applied the step
  *   cut_save     to a member: a file of a checkpoint, of the step `step`, is to be written
  *   cut_saved    it is written, or cannot be
@@ -121,6 +123,24 @@ wf_status wf_ring_send_sums(wf_ring *r, uint32_t bucket, const wf_reduce_message
                 : put_floats(r, sums, from, what->n, 0, m, err);
     if (rc == WF_OK)
         rc = send(r, what->to, WF_LANE_DATA, &m, err);
+    wf_net_free_msg(r->local.conf.net, &m);
+    return rc;
+}
+
+/* The weights stay as they are until all have them (R2). */
+wf_status wf_ring_send_weights(wf_ring *r, uint32_t to, uint32_t variable, uint64_t at, uint64_t n,
+                               wf_err *err)
+{
+    wf_buf *weights = r->local.variables[variable].weights;
+    wf_msg *m = NULL;
+    wf_status rc;
+
+    WF_TRY(new_message(r, WF_RING_WEIGHTS, r->clock + 1, &m, err));
+    m->head.request = variable;
+    m->head.cut = (uint32_t)(at / WF_RING_PIECE);
+    rc = put_floats(r, weights, (const float *)weights->data + at, n, 0, m, err);
+    if (rc == WF_OK)
+        rc = send(r, to, WF_LANE_DATA, &m, err);
     wf_net_free_msg(r->local.conf.net, &m);
     return rc;
 }
@@ -298,6 +318,19 @@ static wf_status on_values(wf_ring *r, uint32_t from, const wf_msg *m, wf_err *e
                              part.bytes / sizeof(float), err);
 }
 
+static wf_status on_weights(wf_ring *r, uint32_t from, const wf_msg *m, wf_err *err)
+{
+    const uint8_t *bytes;
+    wf_part part;
+
+    WF_TRY(get_floats(r, from, m, WF_CODING_F32, &part, &bytes, err));
+    if (!wf_ring_is_current(r) || m->head.step != r->clock + 1 || !bytes)
+        return wf_fail(err, WF_PROTO, NULL, "worker %u: weights of step %u, after step %u",
+                       r->members[from].index, m->head.step, r->clock);
+    return wf_ring_on_weights(r, from, m->head.request, (uint64_t)m->head.cut * WF_RING_PIECE,
+                              bytes, part.bytes / sizeof(float), err);
+}
+
 /* Whoever lacks values does not know yet what others have applied. */
 static wf_status on_done(wf_ring *r, uint32_t from, const wf_msg *m, wf_err *err)
 {
@@ -325,6 +358,8 @@ static wf_status take(wf_ring *r, uint32_t from, const wf_msg *m, wf_err *err)
         return on_given(r, from, m, err);
     case WF_RING_VALUES:
         return on_values(r, from, m, err);
+    case WF_RING_WEIGHTS:
+        return on_weights(r, from, m, err);
     case WF_RING_DONE:
         return on_done(r, from, m, err);
     case WF_CUT_SAVE:
