@@ -45,10 +45,11 @@ typedef struct world {
     Weft__View view;
     Weft__Member members[WORKERS], *member_list[WORKERS];
     int64_t dims[N], now_ns;
-    bool divides;         /* what begins next divides the optimizer's state */
-    bool done_is_lost;    /* nobody hears that another has applied a step */
-    bool values_are_lost; /* worker 1 does not get them */
-    bool given_is_lost;   /* worker 1 does not hear that another has given its part */
+    bool divides;          /* what begins next divides the optimizer's state */
+    bool done_is_lost;     /* nobody hears that another has applied a step */
+    bool values_are_lost;  /* worker 1 does not get them */
+    bool weights_are_lost; /* worker 0 does not hear of what others have updated */
+    bool given_is_lost;    /* worker 1 does not hear that another has given its part */
 } world;
 
 static world w;
@@ -279,7 +280,8 @@ static bool is_lost(const worker *to, uint16_t kind)
 {
     return (w.done_is_lost && kind == WF_RING_DONE) ||
            (w.values_are_lost && kind == WF_RING_VALUES && to == &w.workers[1]) ||
-           (w.given_is_lost && kind == WF_RING_GIVEN && to == &w.workers[1]);
+           (w.given_is_lost && kind == WF_RING_GIVEN && to == &w.workers[1]) ||
+           (w.weights_are_lost && kind == WF_RING_WEIGHTS && to == &w.workers[0]);
 }
 
 static void run_worker(worker *it)
@@ -650,10 +652,19 @@ static void who_has_a_share_of_the_state_cannot_be_spared(void **state)
     turn(WORKERS);
     check_files(names, (const uint32_t[]){10, 11, 12});
     wf_exchange_save_end(w.workers[0].exchange);
+    tell(2, 7); /* nothing has changed */
+    turn(WORKERS);
+    w.weights_are_lost = true;
+    for (uint32_t k = 0; k < WORKERS; k++)
+        make_step(k, (uint32_t)all[k]);
+    turn(WORKERS);
+    assert_int_equal(wf_exchange_in_flight(w.workers[1].exchange), 1);
+    /* Its own share is updated once. */
+    assert_int_equal(wf_exchange_on_view(w.workers[0].exchange, &w.view, 3, &err), WF_AGAIN);
     w.view.n_members = 2;
     w.member_list[0] = &w.members[1];
-    w.member_list[1] = &w.members[0];
-    assert_int_equal(wf_exchange_on_view(w.workers[0].exchange, &w.view, 2, &err), WF_AGAIN);
+    w.member_list[1] = &w.members[2];
+    assert_int_equal(wf_exchange_on_view(w.workers[2].exchange, &w.view, 3, &err), WF_AGAIN);
     assert_non_null(strstr(err.what, "a share of the optimizer's state"));
     wf_exchange_on_down(w.workers[1].exchange, w.workers[1].peers[0]);
     assert_int_equal(wf_exchange_on_up(w.workers[1].exchange, w.workers[1].peers[0], &err),

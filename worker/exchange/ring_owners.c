@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker/exchange/ring_owners.c - each member has the optimizer's slots of a share of the variables,
- * updates these, and sends their weights to the others (Rajbhandari et al. 2020, "ZeRO: Memory
- * Optimizations Toward Training Trillion Parameter Models", section 5.1: P_os, by whole variables).
- * All have the weights of all variables, and the statistics, which have no slots.
+/* worker/exchange/ring_owners.c - each member has the optimizer's slots of a share of the
+ * variables, updates these, and sends their weights to the others (Rajbhandari et al. 2020, "ZeRO:
+ * Memory Optimizations Toward Training Trillion Parameter Models", section 5.1: P_os, by whole
+ * variables). All have the weights of all variables, and the statistics, which have no slots.
  *
  * A share whose member is lost is nowhere else. So the members stay the same as long as steps are
- * made, and no link between them breaks; otherwise the job goes back to its newest checkpoint, which
- * each reads its share of.
+ * made, and no link between them breaks; otherwise the job goes back to its newest checkpoint,
+ * which each reads its share of.
  */
 #include "common/base/size.h"
 #include "worker/exchange/ring_state.h"
@@ -15,9 +15,10 @@
 
 wf_status wf_ring_cannot_go_on(wf_err *err)
 {
-    return wf_fail(err, WF_AGAIN, "the job goes back to its newest checkpoint",
-                   "the workers or the links between them have changed, and each worker had a share "
-                   "of the optimizer's state");
+    return wf_fail(
+        err, WF_AGAIN, "the job goes back to its newest checkpoint",
+        "the workers or the links between them have changed, and each worker had a share "
+        "of the optimizer's state");
 }
 
 wf_status wf_ring_divide(wf_ring *r, wf_err *err)
