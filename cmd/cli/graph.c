@@ -388,6 +388,16 @@ static wf_status mode_of(const char *name, wf_compile_mode *out, wf_err *err)
     return wf_fail(err, WF_USAGE, NULL, "--mode is train, eval or infer, not \"%.32s\"", name);
 }
 
+/* The workers are those that the job names. */
+static wf_status divide(request *r, wf_err *err)
+{
+    uint32_t workers[WF_STAGES_MOST], n;
+
+    WF_TRY(wf_stages_of_job(r->job, wf_stages_workers(r->job), workers, &n, err));
+    wf_stages_put(r->job, workers, n, &r->spec);
+    return WF_OK;
+}
+
 static wf_status fill_spec(request *r, wf_err *err)
 {
     unsigned long long n_ps;
@@ -399,12 +409,18 @@ static wf_status fill_spec(request *r, wf_err *err)
 
         WF_TRY(wf_job_load(r->source, &r->job, err));
         if (!r->n_ps) /* one worker, whose strategy need not be named */
-            r->n_ps = r->job->strategy && strcmp(r->job->strategy, "local") == 0 ? "0" : "2";
+            r->n_ps =
+                r->job->place_line || (r->job->strategy && strcmp(r->job->strategy, "local") == 0)
+                    ? "0"
+                    : "2";
         WF_TRY(wf_arg_u64("--ps", r->n_ps, 0, WF_COMPILE_PS_MOST, &n_ps, err));
-        WF_TRY(wf_strategy_of_job(r->job, (uint32_t)n_ps, 1, &strategy, err));
+        WF_TRY(
+            wf_strategy_of_job(r->job, (uint32_t)n_ps, wf_stages_workers(r->job), &strategy, err));
         r->on_worker = strategy->on_worker && mode == WF_COMPILE_TRAIN;
         wf_compile_spec_of_job(r->job, mode, strategy, (uint32_t)n_ps, &r->model, &r->spec);
         r->spec.read_weights = wf_pretrained_read;
+        if (strategy->divides)
+            WF_TRY(divide(r, err));
     } else {
         r->spec = (wf_compile_spec){
             .onnx_path = r->source, .mode = WF_COMPILE_RUN, .warns_of_export = true};

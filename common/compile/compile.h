@@ -48,7 +48,8 @@ enum {
     WF_SLICE_BYTES = 4 * 1024 * 1024, /* the default upper bound of a slice */
     WF_SLICE_BYTES_LEAST = 16 * 1024, /* a slice is not made smaller than this to balance */
     WF_FROZEN_BYTES = 1024, /* frozen variables and constants of fewer bytes stay in the graph */
-    WF_COMPILE_PS_MOST = 65536
+    WF_COMPILE_PS_MOST = 65536,
+    WF_STAGES_MOST = 64 /* workers among which a model is divided */
 };
 
 /* Behind a table's name: the ids of its rows. */
@@ -153,6 +154,17 @@ typedef struct wf_compile_spec {
     size_t slice_bytes;      /* 0: WF_SLICE_BYTES */
     const wf_conf_pin *pins; /* [n_pins], PARAMETER_SERVER: variables that lie on one ps */
     size_t n_pins;
+    /* A strategy that divides the model: the workers of its stages, in their order, which rise. */
+    uint32_t stage_workers[WF_STAGES_MOST];
+    uint32_t n_stages;           /* 0: the model is not divided */
+    const wf_conf_stage *stages; /* [n_stage_rules]: which variables are where */
+    size_t n_stage_rules;
+    bool finds_stages; /* in place of them: by memory */
+    uint32_t slots;    /* of the optimizer, then */
+    /* [n_settled]: variables of another graph of the job, whose stages are settled. */
+    const struct wf_compiled_variable *settled;
+    size_t n_settled;
+    int place_line;
     bool balances;          /* slices are to move: there are more of them to choose from */
     bool whole_variables;   /* one slice each: the optimizer's rule takes norms over variables */
     bool accumulates;       /* a step adds up the gradients of several batches */
@@ -221,6 +233,7 @@ typedef struct wf_compiled_variable {
     uint64_t rounding;          /* of a table: seeds their stochastic rounding */
     const wf_conf_codec *codec; /* of one that is trained: how it travels, in the spec; NULL: f32 */
     uint32_t first_slice, n_slices; /* in slices, when on_ps. EVAL: of frozen ones only */
+    uint32_t stage;                 /* of a model that is divided */
 } wf_compiled_variable;
 
 /* A contiguous range of a variable's elements, row-major; slice i is the one in slices[i]. Slices
@@ -261,6 +274,17 @@ typedef struct wf_compiled_output {
     const char *metric; /* its row's name, which wf_metric_value goes by; NULL: no metric */
     uint32_t variable;  /* GRADIENT: index in variables */
 } wf_compiled_output;
+
+/* A value that goes from one stage of a divided model to another. Axis i has sizes[i] elements, or
+ * where that is negative -sizes[i] for each record. */
+typedef struct wf_compiled_edge {
+    const char *name; /* of the value, before it is sent */
+    wf_dtype dtype;
+    uint32_t rank;
+    int64_t sizes[WF_MAX_RANK];
+    uint32_t from, to;
+    bool is_result; /* one of the outputs, which goes to the first stage; no node reads it there */
+} wf_compiled_edge;
 
 /* One input to be fed, of the graph or of the ids graph; the places of tables are none. Axis 0 is
  * the batch when it is symbolic. Labels that are classes are int64 here, whatever the data file
@@ -310,6 +334,9 @@ typedef struct wf_compiled {
     size_t n_uses;
     const char *loss_scale; /* an input of the graph, float32 and no feed; NULL: there is none */
     wf_compiled_source source;
+    uint32_t stage_workers[WF_STAGES_MOST], n_stages; /* as in the spec */
+    wf_compiled_edge *edges;                          /* [n_edges]: between stages */
+    size_t n_edges;
     const char **warnings; /* whole sentences */
     size_t n_warnings;
     /* XXH3-64 over the model's structure after import: operations, attributes, names, dtypes,
@@ -342,6 +369,24 @@ bool wf_compile_metric_at(size_t i, const char **name, const char **alias, char 
                           size_t size);
 /* The name of activation i, NULL past the end. */
 const char *wf_compile_activation_at(size_t i);
+
+/* The workers among which a job divides its model, rising, in a cluster of so many. Errors:
+ * WF_USAGE, with file and line, for a worker that there is not, and for fewer than two. */
+WF_MUST_USE wf_status wf_stages_of_job(const wf_job_conf *job, uint32_t n_workers,
+                                       uint32_t workers[WF_STAGES_MOST], uint32_t *n, wf_err *err);
+/* As many workers as a job's `place` speaks of, for whoever has no cluster; 1 without one, and two
+ * for `place: auto`. */
+uint32_t wf_stages_workers(const wf_job_conf *job);
+/* Has a spec of the job divide its model among these workers: batches are micro-batches then. */
+void wf_stages_put(const wf_job_conf *job, const uint32_t workers[], uint32_t n,
+                   wf_compile_spec *spec);
+/* The part of a divided model's graph that a stage computes: forward, which depends on no later
+ * stage, or the rest of it. Inputs are feeds, what other stages send, and what the stage's forward
+ * part leaves for the rest of it, all by the names of their values; so are outputs. The first
+ * stage's forward part has all feeds. *out has no nodes where there is nothing to do; the caller
+ * owns it. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_stages_cut(const wf_compiled *c, uint32_t stage, bool backward,
+                                    wf_graph **out, wf_err *err);
 
 /* The index of a variable by name, or -1. */
 int64_t wf_compiled_find(const wf_compiled *c, const char *name);

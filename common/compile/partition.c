@@ -6,6 +6,9 @@
  * of its layer, and a gradient's of the node that it is of. The worker's plan cuts the graph there,
  * and puts a copy on each edge that is cut (common/exec/devices.c): between devices of one process
  * that is all that a Send and a Recv would do.
+ *
+ * A model that is divided among workers has a stage for each node, which its mark names as the task
+ * of a worker, and Send and Recv on the edges between them (stages.c).
  */
 #include "common/compile/pass.h"
 
@@ -26,5 +29,7 @@ static wf_status settle_branches(wf_unit *u, wf_err *err)
 wf_status wf_pass_partition(wf_unit *u, wf_err *err)
 {
     WF_TRY(settle_branches(u, err));
+    if (u->spec->strategy && u->spec->strategy->divides)
+        WF_TRY(wf_stages_assign(u, err));
     return u->spec->strategy ? wf_graph_check(u->graph, err) : WF_OK;
 }

@@ -207,6 +207,30 @@ WF_MUST_USE wf_status wf_pass_precision(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_frozen(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_place(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_pass_partition(wf_unit *u, wf_err *err);
+/* Part of partition: a stage for each node and variable of a model that is divided, in stages.c and
+ * stage_find.c; then Send and Recv on each edge between two, and c->edges, in stage_edges.c.
+ * Errors: WF_USAGE, with file and line. */
+typedef struct wf_stages {
+    wf_unit *u;
+    uint32_t *of;      /* [n_nodes]: the stage of a node */
+    uint8_t *kinds;    /* [n_nodes]: of bits WF_STAGE_ */
+    int64_t *variable; /* [n_nodes]: of a Pull or a Push, in c->variables; else -1 */
+    bool *placed;      /* [n_variables]: it has a stage */
+} wf_stages;
+enum {
+    WF_STAGE_FORWARD = 1, /* an output needs it */
+    WF_STAGE_FLOATS =
+        2,              /* it computes with feeds, constants, and variables without a stage alone */
+    WF_STAGE_WEIGHS = 4 /* it computes with a variable */
+};
+WF_MUST_USE wf_status wf_stages_assign(wf_unit *u, wf_err *err);
+WF_MUST_USE wf_status wf_stages_find(wf_stages *s, wf_err *err);
+WF_MUST_USE wf_status wf_stages_connect(const wf_stages *s, wf_err *err);
+/* The stage of a node by its mark. */
+uint32_t wf_stage_of_node(const wf_compiled *c, const wf_node *n);
+/* Whether a node depends on a later stage than its own, for each into late[n_nodes]. The graph is
+ * sorted, and its nodes are marked. */
+void wf_stages_mark_late(const wf_compiled *c, const wf_graph *g, bool late[]);
 WF_MUST_USE wf_status wf_pass_schedule(wf_unit *u, wf_err *err);
 
 /* Keeps a sentence for the person; printf form. */

@@ -73,7 +73,8 @@ wf_status wf_strategy_check_name(const wf_job_conf *job, wf_err *err)
 wf_status wf_strategy_of_job(const wf_job_conf *job, uint32_t n_ps, uint32_t n_workers,
                              const wf_strategy **out, wf_err *err)
 {
-    const char *otherwise = n_ps            ? "parameter_server"
+    const char *otherwise = job->place_line ? "stages"
+                            : n_ps          ? "parameter_server"
                             : n_workers > 1 ? "multi_worker_mirrored"
                                             : "local";
     int line = job->strategy ? job->strategy_line : 1;
@@ -81,6 +82,15 @@ wf_status wf_strategy_of_job(const wf_job_conf *job, uint32_t n_ps, uint32_t n_w
 
     WF_TRY(wf_strategy_check_name(job, err));
     s = wf_strategy_find(job->strategy ? job->strategy : otherwise);
+    if (s->divides != (job->place_line > 0))
+        return wf_fail(err, WF_USAGE, "write place beside it, or leave strategy out",
+                       "%s:%d: strategy %s goes by \"place\", which the job has not", job->path,
+                       line, s->name);
+    if (s->divides && n_ps > 0)
+        return wf_fail(err, WF_USAGE, "leave \"place\" out, or take a cluster without ps",
+                       "%s:%d: \"place\" divides the model among workers, which hold its variables "
+                       "themselves, and the cluster has %u ps",
+                       job->path, job->place_line, n_ps);
     if (n_ps < s->ps_least)
         return wf_fail(err, WF_USAGE, "name a ps in cluster.yaml, or take \"strategy: local\"",
                        "%s:%d: strategy %s wants at least %u ps, and the cluster has %u", job->path,

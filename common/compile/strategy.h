@@ -19,6 +19,7 @@ typedef struct wf_strategy {
     uint32_t workers_most;
     bool on_worker; /* workers hold the variables whole; otherwise slices of them lie on the ps */
     bool tables_on_ps; /* then: but for the tables, which lie on the ps */
+    bool divides;      /* each worker holds variables of its own, as the job's `place` says */
     /* Puts the ends of the exchange into the graph, in place of variables and gradients. */
     wf_status (*rewrite)(struct wf_unit *u, wf_err *err);
 } wf_strategy;
@@ -33,9 +34,9 @@ const wf_strategy *wf_strategy_find(const char *name);
  */
 WF_MUST_USE wf_status wf_strategy_check_name(const wf_job_conf *job, wf_err *err);
 /* The strategy of a job on a cluster of so many ps and workers: the one that the job names, else
- * parameter_server where there are ps, multi_worker_mirrored where there are several workers alone,
- * and else local. Errors: WF_USAGE, with file and line, for a name that there is not and for a
- * cluster that does not fit; WF_UNSUPPORTED. */
+ * stages if it has a `place`, parameter_server where there are ps, multi_worker_mirrored where
+ * there are several workers alone, and else local. Errors: WF_USAGE, with file and line, for a name
+ * that there is not and for a cluster that does not fit; WF_UNSUPPORTED. */
 WF_MUST_USE wf_status wf_strategy_of_job(const wf_job_conf *job, uint32_t n_ps, uint32_t n_workers,
                                          const wf_strategy **out, wf_err *err);
 /* Among how many holders the variables are divided: the files of a checkpoint. Workers that hold

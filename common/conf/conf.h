@@ -157,6 +157,13 @@ typedef struct wf_conf_pin {
     int line;
 } wf_conf_pin;
 
+/* What a worker holds of a model that is divided among workers. */
+typedef struct wf_conf_stage {
+    const char *match; /* a pattern of names of variables */
+    uint32_t worker;
+    int line;
+} wf_conf_stage;
+
 typedef struct wf_conf_input {
     const char *name;
     int64_t dims[8]; /* of one example, without the batch axis */
@@ -355,9 +362,15 @@ typedef struct wf_job_conf {
     uint64_t slice_bytes;    /* 4 MiB */
     const wf_conf_pin *pins; /* [n_pins]; of those that match a name the first counts */
     size_t n_pins;
-    bool balance;           /* slices move from ps with more traffic than others */
-    double balance_over;    /* 1.25: what of the mean traffic is too much, */
-    double balance_after_s; /* 5: when it lasts so long */
+    bool balance;                /* slices move from ps with more traffic than others */
+    double balance_over;         /* 1.25: what of the mean traffic is too much, */
+    double balance_after_s;      /* 5: when it lasts so long */
+    const wf_conf_stage *stages; /* [n_stages]; of those that match a name the first counts */
+    size_t n_stages;
+    bool finds_stages;      /* `place: auto`: the model is divided by memory */
+    int place_line;         /* 0: the model is not divided */
+    uint64_t micro_batches; /* of a batch; 0: one for each stage */
+    int micro_batches_line; /* 0: not said */
 } wf_job_conf;
 
 enum { WF_EPOCHS_ANY = INT32_MAX /* no bound */ };

@@ -6,6 +6,7 @@
 #include "common/conf/data.h"
 #include "common/conf/item.h"
 #include "common/conf/losses.h"
+#include "common/conf/place.h"
 #include "common/conf/placement.h"
 #include "common/conf/read.h"
 #include "common/conf/set.h"
@@ -463,7 +464,8 @@ static const wf_key job_keys[] = {
     {"placement", WF_KEY_MAP, .keys = wf_placement_keys},
     {"replicas", WF_KEY_LATER},
     {"codec", WF_KEY_CALL, .read = wf_read_codecs, .keys = wf_codec_keys},
-    {"place", WF_KEY_LATER},
+    {"place", WF_KEY_CALL, .read = wf_read_place},
+    {"micro_batches", WF_KEY_CALL, .read = wf_read_micro_batches},
     {"memory_limit", WF_KEY_LATER},
     {0},
 };
@@ -520,6 +522,7 @@ static wf_status check_job(wf_conf_reader *r, const wf_tree *root, const wf_job_
                             "\"compute: %s\" has that of float32",
                             wf_compute_name(j->compute));
     WF_TRY(check_consistency(r, root, j, err));
+    WF_TRY(wf_check_place(r, j, err));
     return wf_check_losses(r, j, err);
 }
 

@@ -170,11 +170,21 @@ static uint32_t fewest_ps(const wf_job_conf *job, const wf_strategy *strategy)
     return n;
 }
 
+/* How many workers there are is for the master to say. */
+static wf_status divide(const wf_job_conf *job, wf_compile_spec *spec, wf_err *err)
+{
+    uint32_t workers[WF_STAGES_MOST], n;
+
+    WF_TRY(wf_stages_of_job(job, wf_stages_workers(job), workers, &n, err));
+    wf_stages_put(job, workers, n, spec);
+    return WF_OK;
+}
+
 static wf_status check_mode(const wf_job_conf *job, wf_compile_mode mode, const wf_checks *checks,
                             wf_job_facts *facts, wf_err *err)
 {
-    const wf_strategy *strategy =
-        wf_strategy_find(job->strategy ? job->strategy : "parameter_server");
+    const char *otherwise = job->place_line ? "stages" : "parameter_server";
+    const wf_strategy *strategy = wf_strategy_find(job->strategy ? job->strategy : otherwise);
     bool train = mode == WF_COMPILE_TRAIN;
     wf_compile_spec spec;
     wf_compiled *c = NULL;
@@ -184,6 +194,8 @@ static wf_status check_mode(const wf_job_conf *job, wf_compile_mode mode, const 
     wf_compile_spec_of_job(job, mode, strategy, fewest_ps(job, strategy), &model, &spec);
     spec.read_weights = wf_pretrained_read;
     spec.train_metrics = train;
+    if (strategy->divides)
+        WF_TRY(divide(job, &spec, err));
     WF_TRY(wf_compile(&spec, &c, err));
     for (size_t i = 0; train && checks->warn && i < c->n_warnings; i++)
         checks->warn(checks->arg, c->warnings[i]);

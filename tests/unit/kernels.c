@@ -23,14 +23,16 @@ static uint32_t dtypes_of(const wf_op *op, const wf_device *d)
 }
 
 /* Pull and Push are ports of a plan; the mode pass decides Training; Constant is a known value;
- * what sessions do with variables is taken out (common/session/remote.h).
+ * what sessions do with variables is taken out (common/session/remote.h); a graph is cut at Send
+ * and Recv.
  */
 static bool needs_none(const wf_op *op)
 {
     return strcmp(op->name, "Training") == 0 || strcmp(op->name, "Pull") == 0 ||
            strcmp(op->name, "Push") == 0 || strcmp(op->name, "Constant") == 0 ||
            strcmp(op->name, "Read") == 0 || strcmp(op->name, "Assign") == 0 ||
-           strcmp(op->name, "AssignAdd") == 0;
+           strcmp(op->name, "AssignAdd") == 0 || strcmp(op->name, "Send") == 0 ||
+           strcmp(op->name, "Recv") == 0;
 }
 
 /* What only the cpu computes: extents that depend on content are found by wf_kernel_eval alone, a

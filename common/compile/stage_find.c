@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/compile/stage_find.c - `place: auto`: stages of about the same memory.
+ *
+ * Variables, in the order in which the forward pass first reads them, are divided into runs, one
+ * for each stage, so that the largest run is as small as can be: a bound is halved until runs that
+ * are filled up to it are no longer enough. A variable counts with its gradient and its slots, and
+ * with the activations between its first reader and that of the next one. Those are counted once
+ * for each stage: that many micro-batches may be kept at the first one, which has most.
+ */
+#include "common/base/size.h"
+#include "common/compile/pass.h"
+
+#include <stdlib.h>
+
+typedef struct item {
+    size_t variable;
+    uint64_t bytes;
+} item;
+
+/* Bytes of what a node makes for a micro-batch. */
+static uint64_t activation_bytes(const wf_node *n)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t k = 0; k < n->n_out; k++) {
+        int64_t elems = n->out[k] ? wf_most_elems(n->out[k]) : 0;
+
+        if (elems > 0)
+            bytes += (uint64_t)elems * wf_dtype_size(n->out[k]->dtype);
+    }
+    return bytes;
+}
+
+static uint64_t variable_bytes(const wf_stages *s, size_t variable)
+{
+    const wf_compiled_variable *v = &s->u->c->variables[variable];
+
+    if (v->kind != WF_VAR_TRAINABLE)
+        return v->bytes;
+    return (uint64_t)v->bytes * (3 + s->u->spec->slots); /* itself, gradient, sum of gradients */
+}
+
+/* The variables that the forward pass reads, in the order of that; at [n_variables] is their number
+ * in the list + 1. */
+static size_t list(const wf_stages *s, item items[], size_t at[])
+{
+    const wf_graph *g = s->u->graph;
+    size_t n = 0;
+
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        const wf_node *node = g->nodes[i];
+
+        if (!(s->kinds[i] & WF_STAGE_FORWARD))
+            continue;
+        for (uint32_t k = 0; k < node->n_in; k++) {
+            const wf_node *p = node->in[k] ? node->in[k]->producer : NULL;
+            int64_t v = p ? s->variable[p->index] : -1;
+
+            if (v < 0 || at[v])
+                continue;
+            items[n] = (item){(size_t)v, variable_bytes(s, (size_t)v)};
+            at[v] = ++n;
+        }
+        if (n > 0 && s->variable[i] < 0)
+            items[n - 1].bytes += activation_bytes(node) * s->u->spec->n_stages;
+    }
+    return n;
+}
+
+/* Fills stages up to a bound, each with one item at least; whether all items found room. */
+static bool fill(const item items[], size_t n, uint32_t n_stages, uint64_t bound, uint32_t of[])
+{
+    uint32_t stage = 0;
+    uint64_t load = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        bool must = n - i < n_stages - stage, first = i == 0 || of[i - 1] != stage;
+
+        if (i > 0 && !first && (load + items[i].bytes > bound || must) && stage + 1 < n_stages) {
+            stage++;
+            load = 0;
+        }
+        load += items[i].bytes;
+        of[i] = stage;
+        if (load > bound)
+            return false;
+    }
+    return stage + 1 == n_stages;
+}
+
+static void divide(const item items[], size_t n, uint32_t n_stages, uint32_t of[])
+{
+    uint64_t low = 0, high = 0;
+
+    for (size_t i = 0; i < n; i++)
+        high += items[i].bytes;
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+
+        if (fill(items, n, n_stages, middle, of))
+            high = middle;
+        else
+            low = middle;
+    }
+    (void)fill(items, n, n_stages, high, of);
+}
+
+wf_status wf_stages_find(wf_stages *s, wf_err *err)
+{
+    wf_compiled *c = s->u->c;
+    item *items = calloc(c->n_variables + 1, sizeof *items);
+    size_t *at = calloc(c->n_variables + 1, sizeof *at), n = 0;
+    uint32_t *of = calloc(c->n_variables + 1, sizeof *of);
+    wf_status rc = WF_OK;
+
+    if (items && at && of)
+        n = list(s, items, at);
+    else
+        rc = wf_fail_nomem(err, c->n_variables * sizeof *items);
+    if (rc == WF_OK && n < s->u->spec->n_stages)
+        rc = wf_unit_in_file(s->u, s->u->spec->place_line,
+                             wf_fail(err, WF_USAGE, "take fewer workers",
+                                     "place: the model has %zu variables, which %u workers cannot "
+                                     "divide among them",
+                                     n, s->u->spec->n_stages),
+                             err);
+    if (rc == WF_OK)
+        divide(items, n, s->u->spec->n_stages, of);
+    for (size_t i = 0; rc == WF_OK && i < n; i++) {
+        c->variables[items[i].variable].stage = of[i];
+        s->placed[items[i].variable] = true;
+    }
+    free(items);
+    free(at);
+    free(of);
+    return rc;
+}

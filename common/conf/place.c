@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* common/conf/place.c - what a job says of a model that is divided among workers: `place` and
+ * `micro_batches`. */
+#include "common/conf/place.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char TASK[] = "worker/";
+static const char hint[] = "write it as {\"block0/*\": worker/0, \"block1/*\": worker/1}, or auto";
+
+static wf_status read_worker(wf_conf_reader *r, const wf_tree *node, uint32_t *out, wf_err *err)
+{
+    enum { MOST = 65535 };
+    const char *text;
+    unsigned long n;
+    char *end;
+
+    WF_TRY(wf_read_text(r, node, &text, err));
+    if (strncmp(text, TASK, strlen(TASK)) != 0 || text[strlen(TASK)] < '0' ||
+        text[strlen(TASK)] > '9')
+        return wf_read_fail(r, node, err, WF_USAGE, hint,
+                            "\"%.80s\" is no worker, which is written as worker/0", text);
+    n = strtoul(text + strlen(TASK), &end, 10);
+    if (*end || n > MOST)
+        return wf_read_fail(r, node, err, WF_USAGE, hint,
+                            "\"%.80s\" is no worker, which is written as worker/0", text);
+    *out = (uint32_t)n;
+    return WF_OK;
+}
+
+wf_status wf_read_place(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_job_conf *j = into;
+    wf_conf_stage *stages;
+    const char *word;
+
+    j->place_line = node->line;
+    if (node->kind != WF_TREE_MAP) {
+        if (node->kind == WF_TREE_LIST || wf_read_text(r, node, &word, err) != WF_OK ||
+            strcmp(word, "auto") != 0)
+            return wf_read_fail(r, node, err, WF_USAGE, hint,
+                                "\"place\" gives patterns of variables' names a worker");
+        j->finds_stages = true;
+        return WF_OK;
+    }
+    if (node->n == 0)
+        return wf_read_fail(r, node, err, WF_USAGE, hint, "\"place\" names no worker");
+    stages = wf_arena_array(r->arena, node->n, sizeof *stages);
+    if (!stages)
+        return wf_fail_nomem(err, node->n * sizeof *stages);
+    for (const wf_tree *t = node->first; t; t = t->next) {
+        wf_conf_stage *s = &stages[j->n_stages++];
+
+        *s = (wf_conf_stage){.match = t->key->text, .line = t->line};
+        WF_TRY(read_worker(r, t, &s->worker, err));
+    }
+    j->stages = stages;
+    return WF_OK;
+}
+
+wf_status wf_read_micro_batches(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    enum { MOST = 4096 };
+    wf_job_conf *j = into;
+
+    j->micro_batches_line = node->line;
+    return wf_read_u64(r, node, 1, MOST, &j->micro_batches, err);
+}
+
+/* What a step of a divided model cannot do, since no worker has all of its gradients. */
+static wf_status refuse(const wf_conf_reader *r, int line, const char *what, const char *why,
+                        const char *instead, wf_err *err)
+{
+    return wf_fail(err, WF_UNSUPPORTED, instead,
+                   "%s:%d: \"place\" divides the model among workers, and %s %s", r->path, line,
+                   what, why);
+}
+
+wf_status wf_check_place(const wf_conf_reader *r, const wf_job_conf *j, wf_err *err)
+{
+    if (!j->place_line && j->micro_batches_line)
+        return wf_fail(err, WF_USAGE, "write place beside it, or leave it out",
+                       "%s:%d: \"micro_batches\" divides batches for the workers of \"place\"",
+                       r->path, j->micro_batches_line);
+    if (!j->place_line)
+        return WF_OK;
+    if (j->strategy && strcmp(j->strategy, "stages") != 0)
+        return wf_fail(err, WF_USAGE, "leave \"strategy\" out",
+                       "%s:%d: \"place\" divides the model among workers, and strategy %.80s does "
+                       "not",
+                       r->path, j->strategy_line, j->strategy);
+    if (j->micro_batches && j->batch % j->micro_batches)
+        return wf_fail(err, WF_USAGE, "take a divisor of the batch",
+                       "%s:%d: a batch of %lu is not divided by %lu micro-batches", r->path,
+                       j->micro_batches_line, (unsigned long)j->batch,
+                       (unsigned long)j->micro_batches);
+    if (j->n_tables)
+        return refuse(r, j->tables_line, "tables", "lie on parameter servers", "leave tables out",
+                      err);
+    if (j->on_nan == WF_NAN_SKIP)
+        return refuse(r, j->place_line, "on_nan: skip", "looks at all gradients of a step",
+                      "take on_nan: rollback", err);
+    if (j->compute == WF_COMPUTE_F16)
+        return refuse(r, j->place_line, "compute: float16",
+                      "scales the loss by what it finds in all gradients of a step",
+                      "take compute: bfloat16", err);
+    if (wf_conf_number(&j->optimizer, "global_clipnorm", 0) > 0)
+        return refuse(r, j->place_line, "global_clipnorm", "takes a norm over all gradients",
+                      "take clipnorm, which is over each", err);
+    if (wf_conf_number(&j->optimizer, "gradient_accumulation_steps", 1) > 1)
+        return refuse(r, j->place_line, "gradient_accumulation_steps",
+                      "is what \"micro_batches\" does", "take a larger batch", err);
+    if (j->grows)
+        return refuse(r, j->place_line, "new_files", "wants all workers to open the files",
+                      "leave new_files out", err);
+    return WF_OK;
+}
