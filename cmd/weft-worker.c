@@ -61,7 +61,8 @@ static wf_status run(wf_shell *s, wf_trainer *t, wf_worker *w, wf_err *err)
         WF_TRY(wf_worker_advance(w, moved_ns, err));
         WF_TRY(wf_trainer_work(t, w, err));
         wf_net_flush(s->net, moved_ns);
-        if (heard || wf_worker_step(w) != step || wf_worker_begun(w) != begun)
+        if (heard || wf_worker_step(w) != step || wf_worker_begun(w) != begun ||
+            wf_trainer_is_busy(t))
             continue;
         waits = wf_worker_waits_for_weights(w);
         moved_ns = wf_now_ns();

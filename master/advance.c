@@ -188,7 +188,8 @@ static wf_status on_prepared(wf_master *m, wf_job *j, wf_work *w, wf_err *err)
         return wf_job_enter(m, j, WF_JOB_FAIL, &w->err, err);
     j->prepared = w->prepared;
     w->prepared = NULL;
-    wf_job_learn_holders(m);
+    if (m->job == j)
+        wf_job_learn_holders(m);
     if (wf_generation_check(j, &unfit) == WF_OK)
         return WF_OK;
     wf_job_drop_prepared(j); /* a recovery must find the same fault, and not what it is of */

@@ -33,7 +33,8 @@ static bool may_train(const wf_master *m, const wf_member *who, const wf_job *j)
 {
     if (wf_member_trains(who, j->generation))
         return true;
-    if (who->task.role != WF_ROLE_WORKER || who->state == WF_MEMBER_DOWN || is_unfit(who, j))
+    if (who->task.role != WF_ROLE_WORKER || who->state == WF_MEMBER_DOWN || is_unfit(who, j) ||
+        !wf_member_may_have_job(m, who))
         return false;
     return wf_member_is_live(who) || m->now_ns - who->since_ns < m->conf.dead_ns;
 }

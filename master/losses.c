@@ -76,10 +76,21 @@ static bool is_spare(const wf_master *m, const wf_job *j, const wf_member *who)
     return false;
 }
 
+/* With a worker that computes a stage the variables of that stage are lost. */
+static wf_status lose_stage(wf_master *m, wf_job *j, wf_err *err)
+{
+    if (wf_job_over(j->state) || !wf_job_has_generation(j) || j->state == WF_JOB_RECOVERING)
+        return WF_OK;
+    WF_TRY(wf_cut_abort(m, j, err));
+    return wf_job_enter(m, j, WF_JOB_LOST, NULL, err);
+}
+
 wf_status wf_master_take_back(wf_master *m, wf_member *who, const char *death, wf_err *err)
 {
     wf_job *j = m->job;
 
+    if (j && wf_member_is_stage(m, who) && !wf_member_may_have_job(m, who))
+        return lose_stage(m, j, err);
     if (!j || who->generation != j->generation)
         return WF_OK;
     if (who->task.role == WF_ROLE_WORKER) {

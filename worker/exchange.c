@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const wf_exchange_kind *const kinds[] = {&wf_exchange_hybrid,   &wf_exchange_local,
-                                                &wf_exchange_mirrored, &wf_exchange_none,
-                                                &wf_exchange_ps,       &wf_exchange_ring};
+static const wf_exchange_kind *const kinds[] = {
+    &wf_exchange_divided, &wf_exchange_hybrid, &wf_exchange_local, &wf_exchange_mirrored,
+    &wf_exchange_none,    &wf_exchange_ps,     &wf_exchange_ring};
 
 static const wf_exchange_kind *find_kind(const Weft__Start *start)
 {

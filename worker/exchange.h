@@ -4,7 +4,8 @@
  * row and one file for each place: parameter servers (exchange/ps.c), this process
  * (exchange/local.c), each device of this process (exchange/mirrored.c), each worker
  * (exchange/ring.c), tables on parameter servers and all others in each worker (exchange/hybrid.c),
- * nowhere, for a job that has none (exchange/none.c).
+ * a part of them in each worker (exchange/divided.c), nowhere, for a job that has none
+ * (exchange/none.c).
  *
  * A set of weights holds one contiguous buffer for each variable. A frozen variable, which never
  * changes, is the same in all sets. Gradient buffers belong to the exchange: a kernel writes
@@ -52,6 +53,21 @@ enum { WF_FILE_BYTES = 256 << 10 };
 enum { WF_KIND_TRAINABLE = 1, WF_KIND_STATISTIC = 2, WF_KIND_FROZEN = 3 };
 
 typedef struct wf_exchange wf_exchange;
+typedef struct wf_exchange_conf wf_exchange_conf;
+
+/* Of a model that is divided among workers: what the worker of the first stage does for all of them
+ * (worker/stages/stage.h). */
+typedef struct wf_exchange_stages {
+    void *arg;
+    /* Opens this stage's variables and has the other workers begin; x is the exchange that is told
+     * of checkpoints. `conf` lasts as the exchange does. Errors: as wf_exchange_open. */
+    wf_status (*open)(void *arg, const wf_exchange_conf *conf, wf_exchange *x, wf_err *err);
+    /* Whether all have begun. Errors: what one of them says. */
+    wf_status (*ready)(const void *arg, bool *ready, wf_err *err);
+    wf_status (*save)(void *arg, wf_err *err);
+    wf_status (*tune)(void *arg, double learning_rate, wf_err *err);
+    void (*name_late)(const void *arg, wf_waiting *out);
+} wf_exchange_stages;
 
 /* What a worker has for variables beside the memory of the host; all NULL: nothing. */
 typedef struct wf_exchange_place {
@@ -59,10 +75,11 @@ typedef struct wf_exchange_place {
     const wf_device_updates *updates;
     const wf_device *const *others; /* [n_others], borrowed: those of replicas behind the first */
     uint32_t n_others;
-    const wf_device_groups *groups; /* of these devices; NULL: they add up nothing */
+    const wf_device_groups *groups;   /* of these devices; NULL: they add up nothing */
+    const wf_exchange_stages *stages; /* of a model that is divided; else NULL */
 } wf_exchange_place;
 
-typedef struct wf_exchange_conf {
+struct wf_exchange_conf {
     const Weft__Start *start; /* variables, slices, optimizer, and where first values are */
     wf_net *net;
     wf_peer *const *ps; /* [n_ps], copied: those that are dialled */
@@ -78,7 +95,7 @@ typedef struct wf_exchange_conf {
                           * least; 0: WF_FILE_BYTES */
     bool is_part;        /* of one whose variables are in two: it has those of its kind alone
                           * (Weft__Variable.on_workers) */
-} wf_exchange_conf;
+};
 
 /* Something that a worker waits for an exchange to bring. */
 typedef enum wf_exchange_wait {
@@ -156,8 +173,8 @@ typedef struct wf_exchange_kind {
     size_t (*device_bytes)(const Weft__Start *start, const wf_device *device);
 } wf_exchange_kind;
 
-extern const wf_exchange_kind wf_exchange_hybrid, wf_exchange_local, wf_exchange_mirrored,
-    wf_exchange_none, wf_exchange_ps, wf_exchange_ring;
+extern const wf_exchange_kind wf_exchange_divided, wf_exchange_hybrid, wf_exchange_local,
+    wf_exchange_mirrored, wf_exchange_none, wf_exchange_ps, wf_exchange_ring;
 
 /* Opens the exchange that conf->start names; the caller owns *out. What conf points to is borrowed
  * for its life, but for `ps`. Errors: WF_PROTO for a name that this weft does not know, and for

@@ -28,6 +28,8 @@ wf_status wf_trainer_new(const wf_trainer_conf *conf, wf_trainer **out, wf_err *
     if (!t)
         return wf_fail_nomem(err, sizeof *t);
     t->conf = *conf;
+    t->links =
+        (wf_stage_links){.self = conf->index, .dial = conf->dial, .dial_arg = conf->dial_arg};
     t->fd = -1;
     t->hand = &t->hands[0];
     rc = find_devices(t, err);
@@ -47,6 +49,8 @@ void wf_trainer_free(wf_trainer **t)
     if (!*t)
         return;
     wf_trainer_halt(*t);
+    wf_trainer_end_stages(*t);
+    wf_stage_links_close(&(*t)->links);
     wf_measures_close((*t)->measures, WF_MEASURES_MOST);
     if ((*t)->fd >= 0)
         close((*t)->fd);
@@ -54,6 +58,11 @@ void wf_trainer_free(wf_trainer **t)
         fclose((*t)->loss_log);
     free(*t);
     *t = NULL;
+}
+
+bool wf_trainer_is_busy(const wf_trainer *t)
+{
+    return t->stage && wf_stage_can_work(t->stage);
 }
 
 int wf_trainer_fd(const wf_trainer *t)
@@ -68,6 +77,10 @@ wf_status wf_trainer_work(wf_trainer *t, wf_worker *w, wf_err *err)
     t->begun = NOTHING;
     if (begun == A_STEP && t->prediction)
         return wf_trainer_make_prediction(t, w, err);
+    if (t->stage && begun != NOTHING)
+        WF_TRY(wf_trainer_begin_round(t, begun == A_STEP, w, err));
+    if (t->stage)
+        return wf_trainer_work_stages(t, w, err);
     WF_TRY(wf_hands_collect(t, w, err));
     if (begun == A_STEP && wf_hands_take(t))
         wf_hands_give(t);
@@ -116,5 +129,6 @@ wf_worker_ops wf_trainer_ops(wf_trainer *t)
                            .evaluate = begin_unit,
                            .name_step = wf_trainer_name_step,
                            .name_unit = wf_trainer_name_unit,
+                           .on_stage = wf_trainer_on_stage,
                            .dial = dial};
 }

@@ -44,6 +44,8 @@ void wf_trainer_halt(void *arg)
     t->late = NULL;
     wf_replicas_close(&t->hands[0].replicas);
     wf_trainer_end_prediction(t);
+    if (t->start) /* what is of another worker's job stays */
+        wf_trainer_end_stages(t);
     wf_arena_free(&t->files_arena);
     t->start = NULL;
     t->begun = NOTHING;
@@ -185,7 +187,8 @@ static wf_status open_train(wf_trainer *t, const Weft__Round *round, size_t apar
     if (!round) /* nothing is learnt of data that grows, and the eval side may be reading this */
         WF_TRY(wf_learnt_keep(rows, wf_dataset_learnt(t->train.data, rows), &t->learnt, err));
     t->train.apart = apart;
-    WF_TRY(plan_first(t, WF_MIN(t->train.batch, wf_dataset_records(t->train.data)), err));
+    if (start->n_stages == 0)
+        WF_TRY(plan_first(t, WF_MIN(t->train.batch, wf_dataset_records(t->train.data)), err));
     t->train.apart = 0;
     return WF_OK;
 }
@@ -284,7 +287,10 @@ static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *o
     if (trains)
         WF_TRY(open_train(t, start->train_data->grows ? start->round : NULL,
                           wf_exchange_device_bytes(start, t->place.device), err));
-    WF_TRY(wf_trainer_new_gradients(t, &t->hands[0], err));
+    if (start->n_stages == 0)
+        WF_TRY(wf_trainer_new_gradients(t, &t->hands[0], err));
+    else
+        t->batches = start->micro_batches;
     t->may_share &= t->batches == 1 && !start->skip_nan && t->scale.growth_steps == 0;
     if (start->eval_data)
         WF_TRY(begin_opening(t, err));
@@ -300,6 +306,8 @@ static wf_status begin(wf_trainer *t, const Weft__Start *start, wf_worker_job *o
     };
     if (trains)
         tell_records(t, out);
+    if (start->n_stages > 0)
+        WF_TRY(wf_trainer_begin_stages(t, out, err));
     return trains && start->tells_files ? tell_files(t, out, err) : WF_OK;
 }
 
@@ -321,6 +329,7 @@ wf_status wf_trainer_start(void *arg, const Weft__Start *start, wf_worker_job *o
     wf_status rc;
 
     wf_trainer_halt(t);
+    wf_trainer_end_stages(t); /* of another worker's job */
     rc = start->prediction[0] ? wf_trainer_begin_prediction(t, start, out, err)
                               : begin(t, start, out, err);
     if (rc != WF_OK)

@@ -9,6 +9,7 @@
  *   trainer_hands.c     steps beside this thread, several at once
  *   trainer_diagnosis.c what was wrong with a step
  *   trainer_unit.c      units of evaluations
+ *   trainer_stages.c    a model that is divided among workers
  */
 #ifndef WF_WORKER_TRAINER_STATE_H
 #define WF_WORKER_TRAINER_STATE_H
@@ -17,6 +18,7 @@
 #include "worker/loss_scale.h"
 #include "worker/replicas.h"
 #include "worker/side.h"
+#include "worker/stages/stage.h"
 #include "worker/stepper.h"
 #include "worker/trainer.h"
 
@@ -102,7 +104,11 @@ struct wf_trainer {
     enum { NOTHING = 0, A_STEP, A_UNIT } begun;
     wf_train_step step; /* that was begun last */
     wf_eval_unit unit;
-    wf_measure measures[WF_MEASURES_MOST]; /* of the step in hand */
+    wf_stage_links links; /* to workers, for stages */
+    wf_stage *stage;      /* of this worker's job, or of another one's; NULL: none */
+    Weft__Start *guest;   /* of another worker's job: the stage's part of it; NULL: none */
+    enum { NO_ROUND = 0, A_STEP_ROUND, A_UNIT_ROUND } round; /* of this worker's job, under way */
+    wf_measure measures[WF_MEASURES_MOST];                   /* of the step in hand */
 };
 
 /* trainer_job.c: waits for the eval side, which then is there or has failed. */
@@ -156,6 +162,17 @@ bool wf_output_is_finite(const wf_plan *p, uint32_t i);
 /* Says where what is bad in the batch of the hand t->hand came from: of its first replica that has
  * something bad. Errors: WF_NUMERIC, which says that; what running the plan again says. */
 WF_MUST_USE wf_status wf_step_diagnose(wf_trainer *t, const wf_batch_id *id, wf_err *err);
+
+/* trainer_stages.c: a job whose model is divided begins, once its data is open. */
+WF_MUST_USE wf_status wf_trainer_begin_stages(wf_trainer *t, wf_worker_job *out, wf_err *err);
+/* The stage ends, this worker's or another's. */
+void wf_trainer_end_stages(wf_trainer *t);
+/* Begins the step, or the unit, that was asked for. */
+WF_MUST_USE wf_status wf_trainer_begin_round(wf_trainer *t, bool trains, wf_worker *w, wf_err *err);
+/* Does what can be done for a stage, and tells the worker of a round that has ended. */
+WF_MUST_USE wf_status wf_trainer_work_stages(wf_trainer *t, wf_worker *w, wf_err *err);
+/* An operation of wf_worker_ops. */
+wf_status wf_trainer_on_stage(void *arg, const wf_worker_of *of, const wf_event *ev, wf_err *err);
 
 /* Do what was begun, and tell the worker. Errors: those of its events. */
 WF_MUST_USE wf_status wf_trainer_make_step(wf_trainer *t, wf_worker *w, wf_err *err);

@@ -183,10 +183,38 @@ static wf_status on_message(wf_worker *w, wf_event *ev, int64_t now_ns, wf_err *
     return WF_OK;
 }
 
+static bool is_of_stages(const wf_event *ev)
+{
+    if (ev->peer->task.role != WF_ROLE_WORKER || ev->kind == WF_EV_BEAT ||
+        ev->kind == WF_EV_REFUSED)
+        return false;
+    return ev->kind != WF_EV_MESSAGE ||
+           (ev->msg->head.kind >= WF_STAGE_START && ev->msg->head.kind <= WF_STAGE_STOP);
+}
+
+/* What goes wrong there is this worker's fault if it has the job. */
+static wf_status on_stage(wf_worker *w, const wf_event *ev, int64_t now_ns, wf_err *err)
+{
+    const wf_worker_of of = {w->net, w->conf.disk};
+    wf_err why = {0};
+    wf_status rc = w->conf.ops.on_stage(w->conf.ops.arg, &of, ev, &why);
+
+    if (rc == WF_OK)
+        return wf_chief_advance(w, now_ns, err);
+    why.status = rc;
+    if (rc == WF_PROTO || !w->start)
+        WF_LOG_WARN("worker.bad_message", "why=\"%s\"", why.what);
+    else
+        wf_worker_fault(w, &why);
+    return WF_OK;
+}
+
 static wf_status take_event(wf_worker *w, wf_event *ev, int64_t now_ns, wf_err *err)
 {
     wf_status rc = WF_OK;
 
+    if (w->conf.ops.on_stage && is_of_stages(ev))
+        WF_TRY(on_stage(w, ev, now_ns, err));
     switch (ev->kind) {
     case WF_EV_UP:
         if (ev->peer == w->session.peer) {

@@ -91,6 +91,12 @@ typedef struct wf_eval_result {
     wf_measure *metrics; /* [n_metrics], borrowed; keys may be put in order */
 } wf_eval_result;
 
+/* What a stage without a job of its own has of its worker. */
+typedef struct wf_worker_of {
+    wf_net *net;
+    wf_disk *disk;
+} wf_worker_of;
+
 typedef struct wf_worker_ops {
     void *arg;
     /* Makes plans and data of a start ready; the worker owns `start` for as long as the job lasts.
@@ -117,6 +123,10 @@ typedef struct wf_worker_ops {
                            wf_err *err);
     /* Begins a unit of an evaluation, which ends in wf_worker_on_evaluated. */
     wf_status (*evaluate)(void *arg, const wf_eval_unit *unit, wf_err *err);
+    /* A link to another worker came up or is lost, or brought a message of the stages of a divided
+     * model (common/wire/grammar.h): of this worker's job, or of one that another worker has. NULL:
+     * there are no such models. Errors: WF_PROTO; what the job fails of. */
+    wf_status (*on_stage)(void *arg, const wf_worker_of *of, const wf_event *ev, wf_err *err);
     /* A transport to a parameter server. */
     wf_status (*dial)(void *arg, wf_task task, const char *address, wf_transport **out,
                       wf_err *err);

@@ -406,16 +406,16 @@ static wf_status fill_spec(request *r, wf_err *err)
     WF_TRY(mode_of(r->mode, &mode, err));
     if (is_yaml(r->source)) {
         const wf_strategy *strategy;
+        bool divided;
 
         WF_TRY(wf_job_load(r->source, &r->job, err));
+        divided = wf_job_is_divided(r->job);
         if (!r->n_ps) /* one worker, whose strategy need not be named */
             r->n_ps =
-                r->job->place_line || (r->job->strategy && strcmp(r->job->strategy, "local") == 0)
-                    ? "0"
-                    : "2";
+                divided || (r->job->strategy && strcmp(r->job->strategy, "local") == 0) ? "0" : "2";
         WF_TRY(wf_arg_u64("--ps", r->n_ps, 0, WF_COMPILE_PS_MOST, &n_ps, err));
-        WF_TRY(
-            wf_strategy_of_job(r->job, (uint32_t)n_ps, wf_stages_workers(r->job), &strategy, err));
+        WF_TRY(wf_strategy_of_job(r->job, (uint32_t)n_ps, divided ? wf_stages_workers(r->job) : 1,
+                                  &strategy, err));
         r->on_worker = strategy->on_worker && mode == WF_COMPILE_TRAIN;
         wf_compile_spec_of_job(r->job, mode, strategy, (uint32_t)n_ps, &r->model, &r->spec);
         r->spec.read_weights = wf_pretrained_read;

@@ -29,7 +29,7 @@ static wf_status settle_branches(wf_unit *u, wf_err *err)
 wf_status wf_pass_partition(wf_unit *u, wf_err *err)
 {
     WF_TRY(settle_branches(u, err));
-    if (u->spec->strategy && u->spec->strategy->divides)
+    if (u->spec->strategy && u->spec->n_stages > 0)
         WF_TRY(wf_stages_assign(u, err));
     return u->spec->strategy ? wf_graph_check(u->graph, err) : WF_OK;
 }

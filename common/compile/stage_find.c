@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/compile/stage_find.c - `place: auto`: stages of about the same memory.
  *
- * Variables, in the order in which the forward pass first reads them, are divided into runs, one
- * for each stage, so that the largest run is as small as can be: a bound is halved until runs that
- * are filled up to it are no longer enough. A variable counts with its gradient and its slots, and
- * with the activations between its first reader and that of the next one. Those are counted once
- * for each stage: that many micro-batches may be kept at the first one, which has most.
+ * Variables, in the order in which nodes of the forward pass first read them, are divided into
+ * runs, one for each stage, so that the largest run is as small as can be: a bound is halved until
+ * runs that are filled up to it are no longer enough. Those that a node reads together stay
+ * together. A variable counts with its gradient and its slots, and with the activations up to the
+ * next such node. Those are counted once for each stage: that many micro-batches may be kept at the
+ * first one, which has most.
  */
 #include "common/base/size.h"
 #include "common/compile/pass.h"
 
 #include <stdlib.h>
 
+/* The variables that a node is the first to read. */
 typedef struct item {
-    size_t variable;
     uint64_t bytes;
 } item;
 
@@ -40,8 +41,7 @@ static uint64_t variable_bytes(const wf_stages *s, size_t variable)
     return (uint64_t)v->bytes * (3 + s->u->spec->slots); /* itself, gradient, sum of gradients */
 }
 
-/* The variables that the forward pass reads, in the order of that; at [n_variables] is their number
- * in the list + 1. */
+/* Lists them in the order of the nodes; at [n_variables] is a variable's number in the list + 1. */
 static size_t list(const wf_stages *s, item items[], size_t at[])
 {
     const wf_graph *g = s->u->graph;
@@ -49,6 +49,7 @@ static size_t list(const wf_stages *s, item items[], size_t at[])
 
     for (size_t i = 0; i < g->n_nodes; i++) {
         const wf_node *node = g->nodes[i];
+        bool any = false;
 
         if (!(s->kinds[i] & WF_STAGE_FORWARD))
             continue;
@@ -58,8 +59,10 @@ static size_t list(const wf_stages *s, item items[], size_t at[])
 
             if (v < 0 || at[v])
                 continue;
-            items[n] = (item){(size_t)v, variable_bytes(s, (size_t)v)};
-            at[v] = ++n;
+            n += !any;
+            any = true;
+            items[n - 1].bytes += variable_bytes(s, (size_t)v);
+            at[v] = n;
         }
         if (n > 0 && s->variable[i] < 0)
             items[n - 1].bytes += activation_bytes(node) * s->u->spec->n_stages;
@@ -118,17 +121,20 @@ wf_status wf_stages_find(wf_stages *s, wf_err *err)
     else
         rc = wf_fail_nomem(err, c->n_variables * sizeof *items);
     if (rc == WF_OK && n < s->u->spec->n_stages)
-        rc = wf_unit_in_file(s->u, s->u->spec->place_line,
-                             wf_fail(err, WF_USAGE, "take fewer workers",
-                                     "place: the model has %zu variables, which %u workers cannot "
-                                     "divide among them",
-                                     n, s->u->spec->n_stages),
-                             err);
+        rc = wf_unit_in_file(
+            s->u, s->u->spec->place_line,
+            wf_fail(err, WF_USAGE, "take fewer workers",
+                    "place: the model has %zu layers with variables, which %u workers "
+                    "cannot divide among them",
+                    n, s->u->spec->n_stages),
+            err);
     if (rc == WF_OK)
         divide(items, n, s->u->spec->n_stages, of);
-    for (size_t i = 0; rc == WF_OK && i < n; i++) {
-        c->variables[items[i].variable].stage = of[i];
-        s->placed[items[i].variable] = true;
+    for (size_t v = 0; rc == WF_OK && v < c->n_variables; v++) {
+        if (!at[v]) /* it follows what it is made of */
+            continue;
+        c->variables[v].stage = of[at[v] - 1];
+        s->placed[v] = true;
     }
     free(items);
     free(at);

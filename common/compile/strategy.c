@@ -82,7 +82,7 @@ wf_status wf_strategy_of_job(const wf_job_conf *job, uint32_t n_ps, uint32_t n_w
 
     WF_TRY(wf_strategy_check_name(job, err));
     s = wf_strategy_find(job->strategy ? job->strategy : otherwise);
-    if (s->divides != (job->place_line > 0))
+    if (s->divides && !job->place_line)
         return wf_fail(err, WF_USAGE, "write place beside it, or leave strategy out",
                        "%s:%d: strategy %s goes by \"place\", which the job has not", job->path,
                        line, s->name);

@@ -381,6 +381,9 @@ static inline bool wf_job_evaluates(const wf_job_conf *job)
     return job->eval.n > 0 || job->validation_split > 0;
 }
 
+/* Whether the model is divided among workers. */
+bool wf_job_is_divided(const wf_job_conf *job);
+
 /* The text of a job file: *text is empty before and the caller's. Errors: WF_NOTFOUND, WF_IO,
  * WF_NOMEM. */
 WF_MUST_USE wf_status wf_job_read(const char *path, wf_bytes *text, wf_err *err);

@@ -68,6 +68,11 @@ wf_status wf_read_micro_batches(wf_conf_reader *r, const wf_tree *node, void *in
     return wf_read_u64(r, node, 1, MOST, &j->micro_batches, err);
 }
 
+bool wf_job_is_divided(const wf_job_conf *job)
+{
+    return job->place_line && (!job->strategy || strcmp(job->strategy, "stages") == 0);
+}
+
 /* What a step of a divided model cannot do, since no worker has all of its gradients. */
 static wf_status refuse(const wf_conf_reader *r, int line, const char *what, const char *why,
                         const char *instead, wf_err *err)
@@ -83,13 +88,8 @@ wf_status wf_check_place(const wf_conf_reader *r, const wf_job_conf *j, wf_err *
         return wf_fail(err, WF_USAGE, "write place beside it, or leave it out",
                        "%s:%d: \"micro_batches\" divides batches for the workers of \"place\"",
                        r->path, j->micro_batches_line);
-    if (!j->place_line)
+    if (!wf_job_is_divided(j)) /* a job may go on under another strategy */
         return WF_OK;
-    if (j->strategy && strcmp(j->strategy, "stages") != 0)
-        return wf_fail(err, WF_USAGE, "leave \"strategy\" out",
-                       "%s:%d: \"place\" divides the model among workers, and strategy %.80s does "
-                       "not",
-                       r->path, j->strategy_line, j->strategy);
     if (j->micro_batches && j->batch % j->micro_batches)
         return wf_fail(err, WF_USAGE, "take a divisor of the batch",
                        "%s:%d: a batch of %lu is not divided by %lu micro-batches", r->path,

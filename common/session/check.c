@@ -194,7 +194,7 @@ static wf_status check_mode(const wf_job_conf *job, wf_compile_mode mode, const 
     wf_compile_spec_of_job(job, mode, strategy, fewest_ps(job, strategy), &model, &spec);
     spec.read_weights = wf_pretrained_read;
     spec.train_metrics = train;
-    if (strategy->divides)
+    if (wf_job_is_divided(job))
         WF_TRY(divide(job, &spec, err));
     WF_TRY(wf_compile(&spec, &c, err));
     for (size_t i = 0; train && checks->warn && i < c->n_warnings; i++)

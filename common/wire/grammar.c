@@ -85,6 +85,15 @@ static const wf_kind_row rows[WF_N_KINDS] = {
     [WF_PLAN_OK] = {WF_PLAN_OK, "plan_ok", W, C, 4 * KIB, 0},
     [WF_RUN] = {WF_RUN, "run", C, W, MIB, WF_MAX_FRAMES},
     [WF_RUN_OK] = {WF_RUN_OK, "run_ok", W, C, MIB, WF_MAX_FRAMES},
+    [WF_STAGE_START] = {WF_STAGE_START, "stage_start", W, W, 256 * MIB, 0},
+    [WF_STAGE_READY] = {WF_STAGE_READY, "stage_ready", W, W, 4 * KIB, 0},
+    [WF_STAGE_ROUND] = {WF_STAGE_ROUND, "stage_round", W, W, 64 * KIB, 0},
+    [WF_STAGE_VALUE] = {WF_STAGE_VALUE, "stage_value", W, W, 64 * KIB, 1},
+    [WF_STAGE_DONE] = {WF_STAGE_DONE, "stage_done", W, W, 4 * KIB, 0},
+    [WF_STAGE_SAVE] = {WF_STAGE_SAVE, "stage_save", W, W, 64 * KIB, 0},
+    [WF_STAGE_SAVED] = {WF_STAGE_SAVED, "stage_saved", W, W, 64 * MIB, 0},
+    [WF_STAGE_TUNE] = {WF_STAGE_TUNE, "stage_tune", W, W, 4 * KIB, 0},
+    [WF_STAGE_STOP] = {WF_STAGE_STOP, "stage_stop", W, W, 0, 0},
 };
 
 const wf_kind_row *wf_kind_find(uint16_t kind)

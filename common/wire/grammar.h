@@ -91,6 +91,18 @@ typedef enum wf_kind {
     WF_RUN, /* client -> worker: what it is fed; the worker reads and writes the variables */
     WF_RUN_OK,
     WF_RING_WEIGHTS, /* worker -> worker: what it has updated for all */
+
+    /* Between workers that a model is divided among; all but the values from or to the first stage.
+     */
+    WF_STAGE_START, /* a stage's part of the start of a job */
+    WF_STAGE_READY, /* it has begun, or why not */
+    WF_STAGE_ROUND, /* a step, or a unit of an evaluation, begins */
+    WF_STAGE_VALUE, /* an activation, a gradient or a result, of a micro-batch */
+    WF_STAGE_DONE,  /* a stage has done its part of a round, and made its update; or why not */
+    WF_STAGE_SAVE,  /* a checkpoint is written */
+    WF_STAGE_SAVED, /* its file is */
+    WF_STAGE_TUNE,  /* another learning rate */
+    WF_STAGE_STOP,  /* the job is over for this stage */
     WF_N_KINDS
 } wf_kind;
 

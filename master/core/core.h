@@ -14,7 +14,7 @@
 #include "master/store/journal.h"
 #include "master/store/outbox.h"
 
-enum { WF_MASTER_METRICS = 64, WF_MASTER_RETIRED = 256, WF_REASON = 512 };
+enum { WF_MASTER_METRICS = 64, WF_MASTER_RETIRED = 256, WF_REASON = 512, WF_MASTER_STAGES = 64 };
 
 /* When the master could receive from its members; written by watch.c. */
 typedef struct wf_watch {
@@ -58,6 +58,9 @@ struct wf_master {
 
     bool predicts;   /* it has no variables: whoever is lost is no loss to it */
     bool on_workers; /* variables of it are in each worker, all of them or all but tables */
+    /* The workers among which its model is divided; the first has the job, and starts the others.
+     * None: each worker has the job. */
+    uint32_t stages[WF_MASTER_STAGES], n_stages;
 
     struct wf_placement *placement; /* master/placement */
 

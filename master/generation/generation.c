@@ -205,7 +205,8 @@ wf_status wf_generation_start(wf_master *m, wf_job *j, double rate, wf_err *err)
         wf_member *who = &m->members[i];
 
         if (who->task.role != WF_ROLE_WORKER || !wf_member_is_registered(who) ||
-            who->generation == j->generation || wf_generation_is_barred(who, j))
+            who->generation == j->generation || wf_generation_is_barred(who, j) ||
+            !wf_member_may_have_job(m, who))
             continue;
         WF_TRY(m->on_workers ? send_start_joining(m, j, who, rate, err)
                              : send_start(m, j, who, &own, err));

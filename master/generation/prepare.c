@@ -14,6 +14,7 @@
 #include "common/session/job_data_message.h"
 #include "common/session/prediction.h"
 #include "common/wire/coding.h"
+#include "master/generation/divided.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -105,6 +106,7 @@ static wf_status add_variable(wf_prepared *p, const wf_compiled_variable *v, con
     row->kind = v->pushed ? (uint32_t)v->kind : WF_VAR_FROZEN;
     row->momentum = v->momentum;
     row->on_workers = v->on_workers;
+    row->stage = v->stage;
     if (v->is_table) {
         row->slice_kind = (char *)(v->is_unbounded ? "hashed" : "table");
         row->rows_most = v->rows_most;
@@ -292,10 +294,12 @@ static wf_status fill_data(wf_prepared *p, const wf_job_conf *job, const wf_comp
     if (!train && !wf_job_evaluates(job))
         return WF_OK;
     WF_TRY(wf_job_data_of(job, train ? &job->train : &job->eval, c, &d, err));
-    if (!train) {
-        d.batch = wf_eval_batch(job->batch);
+    if (!train)
         d.shuffle = false;
-    }
+    if (p->start.n_stages > 0)
+        d.batch = job->batch / p->start.micro_batches;
+    else if (!train)
+        d.batch = wf_eval_batch(job->batch);
     if (d.grows)
         WF_TRY(fill_growth(p, job, &d, err));
     return wf_job_data_put(&d, p->arena, train ? &p->start.train_data : &p->start.eval_data, err);
@@ -333,7 +337,9 @@ static wf_status compile_mode(wf_prepared *p, const wf_job_conf *job, wf_compile
     spec.read_weights = wf_pretrained_read;
     spec.train_metrics = train;
     spec.unit_batches = wf_ceil_div((int64_t)p->eval_unit, (int64_t)job->batch);
-    rc = wf_compile(&spec, &c, err);
+    rc = p->strategy->divides ? wf_divided_begin(p, job, cluster->n_workers, &spec, err) : WF_OK;
+    if (rc == WF_OK)
+        rc = wf_compile(&spec, &c, err);
     /* Whoever submitted the job was warned before (wf_job_check); in --local it is this process. */
     for (size_t i = 0; rc == WF_OK && train && i < c->n_warnings; i++)
         WF_LOG_INFO("compile.warning", "job=%s %s", job->name, c->warnings[i]);
@@ -346,6 +352,8 @@ static wf_status compile_mode(wf_prepared *p, const wf_job_conf *job, wf_compile
         rc = fill_variables(p, c, train, err);
     if (rc == WF_OK)
         rc = fill_start(p, c, train, err);
+    if (rc == WF_OK && p->strategy->divides)
+        rc = wf_divided_fill(p, c, train, err);
     if (rc == WF_OK)
         rc = fill_data(p, job, c, train, err);
     wf_compiled_free(&c);

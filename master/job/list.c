@@ -122,8 +122,11 @@ void wf_job_learn_holders(wf_master *m)
     bool on_workers =
         !m->predicts && (m->n_ps == 0 || (p && p->strategy && p->strategy->on_worker));
 
-    m->facts_known &= m->on_workers == on_workers;
+    m->facts_known &= m->on_workers == on_workers && m->n_stages == (p ? p->start.n_stages : 0);
     m->on_workers = on_workers;
+    m->n_stages = 0;
+    for (size_t i = 0; p && i < p->start.n_stages; i++)
+        m->stages[m->n_stages++] = p->start.stages[i]->worker;
 }
 
 void wf_job_take(wf_master *m, wf_job *j)

@@ -164,12 +164,27 @@ static inline bool wf_member_has_part(const wf_member *who, uint16_t generation)
     return wf_member_is_live(who) && who->part == WF_PART_READY && who->generation == generation;
 }
 
+/* Whether a worker is told of the job in hand: each is, but where the model is divided. */
+static inline bool wf_member_may_have_job(const wf_master *m, const wf_member *who)
+{
+    return m->n_stages == 0 || who->task.role != WF_ROLE_WORKER || who->task.index == m->stages[0];
+}
+/* Whether a worker computes a stage of the job in hand. */
+static inline bool wf_member_is_stage(const wf_master *m, const wf_member *who)
+{
+    for (uint32_t i = 0; i < m->n_stages; i++)
+        if (who->task.role == WF_ROLE_WORKER && who->task.index == m->stages[i])
+            return true;
+    return false;
+}
+
 /* Whether variables of the job in hand live in it: in every ps, and in every worker where the
  * strategy says so; of a job that predicts in nobody. The job goes back to a checkpoint when a ps
  * is lost, or the last worker that has them. */
 static inline bool wf_member_holds_variables(const wf_master *m, const wf_member *who)
 {
-    return !m->predicts && (m->on_workers || who->task.role == WF_ROLE_PS);
+    return !m->predicts && wf_member_may_have_job(m, who) &&
+           (m->on_workers || who->task.role == WF_ROLE_PS);
 }
 
 WF_MUST_USE wf_status wf_members_index(wf_master *m, wf_err *err);

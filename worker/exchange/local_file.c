@@ -266,7 +266,11 @@ wf_status wf_local_save(wf_exchange *x, wf_err *err)
     struct wf_exchange_shard *shard = &x->saving.shards[l->shard];
     char file[64];
 
-    wf_ckpt_shard_name(l->shard, x->saving.n, file, sizeof file);
+    if (l->conf.start->n_stages > 0) /* each stage writes one */
+        wf_ckpt_shard_name(l->conf.start->stage, (uint32_t)l->conf.start->n_stages, file,
+                           sizeof file);
+    else
+        wf_ckpt_shard_name(l->shard, x->saving.n, file, sizeof file);
     WF_TRY(wf_local_write_share(l, cut, x->saving.folder, file, 0, &shard->result, err));
     shard->copied = true;
     return WF_OK;

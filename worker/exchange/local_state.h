@@ -17,7 +17,7 @@
 
 typedef struct wf_local_variable {
     const Weft__Variable *row;
-    bool elsewhere;          /* on ps: nothing of it is here */
+    bool elsewhere;          /* on ps, or of another stage: nothing of it is here */
     const wf_device *device; /* whose memory all of it is */
     uint64_t count, updates;
     wf_buf *weights, *slots[WF_MAX_SLOTS]; /* [count] */

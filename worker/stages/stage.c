@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/stages/stage.c */
+#include "common/base/size.h"
+#include "worker/stages/state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+wf_status wf_stage_name(const wf_stage *s, wf_status rc, wf_err *err)
+{
+    const Weft__Start *start = s->conf.start;
+
+    return wf_err_wrap(err, rc, "stage %u of %zu, on worker/%u", start->stage, start->n_stages,
+                       start->stages[start->stage]->worker);
+}
+
+/* ---- memory of values ---- */
+
+static wf_status keep_spare(wf_stage *s, wf_buf *b, wf_err *err)
+{
+    if (s->n_spare == s->spare_room) {
+        uint32_t room = s->spare_room ? 2 * s->spare_room : 64;
+        wf_buf **more = realloc(s->spare, room * sizeof(*more));
+
+        if (!more)
+            return wf_fail_nomem(err, room * sizeof(*more));
+        s->spare = more;
+        s->spare_room = room;
+    }
+    s->spare[s->n_spare++] = wf_buf_ref(b);
+    return WF_OK;
+}
+
+wf_buf *wf_stage_buf(wf_stage *s, size_t bytes)
+{
+    wf_err ignored;
+    wf_buf *b;
+
+    for (uint32_t i = 0; i < s->n_spare; i++)
+        if (s->spare[i]->bytes == bytes && wf_buf_refs(s->spare[i]) == 1)
+            return wf_buf_ref(s->spare[i]);
+    b = wf_buf_new(WF_MAX(bytes, (size_t)1));
+    if (b && b->bytes == bytes && keep_spare(s, b, &ignored) != WF_OK)
+        wf_buf_unref(&b);
+    return b;
+}
+
+static void drop_held(wf_stage *s)
+{
+    size_t n = (size_t)s->now.schedule.batches * s->books[s->now.trains].n_values;
+
+    for (size_t i = 0; s->now.held && i < n; i++)
+        wf_buf_unref(&s->now.held[i].buf);
+    free(s->now.held);
+    free(s->now.records);
+    s->now.held = NULL;
+    s->now.records = NULL;
+}
+
+/* ---- made and begun ---- */
+
+static wf_status check_start(const Weft__Start *start, wf_err *err)
+{
+    if (start->n_stages < 2 || start->n_stages > WF_COUNT(((wf_stage *)NULL)->others) ||
+        start->stage >= start->n_stages || !start->micro_batches ||
+        start->micro_batches > WF_STAGE_BATCHES)
+        return wf_fail(err, WF_PROTO, "let all tasks run one release of weft",
+                       "a start of stage %u of %zu, with %u micro-batches", start->stage,
+                       start->n_stages, start->micro_batches);
+    return WF_OK;
+}
+
+static wf_status open_books(wf_stage *s, wf_err *err)
+{
+    const Weft__Start *start = s->conf.start;
+
+    WF_TRY(
+        wf_stage_book_open(&s->books[true],
+                           &(wf_stage_book_spec){.start = start,
+                                                 .forward = &start->train_graph,
+                                                 .backward = &start->stages[start->stage]->backward,
+                                                 .edges = start->train_edges,
+                                                 .n_edges = start->n_train_edges,
+                                                 .outputs = start->train_outputs,
+                                                 .n_outputs = start->n_train_outputs,
+                                                 .data = s->conf.train},
+                           err));
+    if (start->eval_graph.len == 0 || (wf_stage_is_first(s) && !s->conf.eval))
+        return WF_OK;
+    return wf_stage_book_open(&s->books[false],
+                              &(wf_stage_book_spec){.start = start,
+                                                    .forward = &start->eval_graph,
+                                                    .edges = start->eval_edges,
+                                                    .n_edges = start->n_eval_edges,
+                                                    .outputs = start->eval_outputs,
+                                                    .n_outputs = start->n_eval_outputs,
+                                                    .data = s->conf.eval},
+                              err);
+}
+
+static wf_status plan_of(wf_stage *s, int which, uint64_t records, wf_plan **out, wf_err *err)
+{
+    return wf_stage_part_plan(wf_stage_book_now(s), which, records, s->conf.device, s->conf.pool,
+                              out, err);
+}
+
+static const wf_exchange_stages first_ops;
+
+wf_status wf_stage_new(const wf_stage_conf *conf, wf_stage **out, wf_err *err)
+{
+    wf_stage *s;
+    wf_status rc;
+
+    WF_TRY(check_start(conf->start, err));
+    s = calloc(1, sizeof *s);
+    if (!s)
+        return wf_fail_nomem(err, sizeof *s);
+    s->conf = *conf;
+    s->ops = first_ops;
+    s->ops.arg = s;
+    rc = open_books(s, err);
+    if (rc != WF_OK) {
+        rc = wf_stage_name(s, rc, err);
+        wf_stage_free(&s);
+    }
+    *out = s;
+    return rc;
+}
+
+void wf_stage_free(wf_stage **stage)
+{
+    wf_stage *s = *stage;
+
+    *stage = NULL;
+    if (!s)
+        return;
+    if (wf_stage_is_first(s) && s->exchange.net)
+        wf_stage_send_stop(s);
+    drop_held(s);
+    for (wf_stage_early *e = s->early, *next; e; e = next) {
+        next = e->next;
+        wf_buf_unref(&e->buf);
+        free(e);
+    }
+    for (uint32_t i = 0; i < s->n_spare; i++)
+        wf_buf_unref(&s->spare[i]);
+    free(s->spare);
+    wf_exchange_free(&s->own);
+    wf_gradients_free(&s->gradients);
+    wf_stage_book_close(&s->books[true]);
+    wf_stage_book_close(&s->books[false]);
+    free(s);
+}
+
+/* Variables, and a plan of what most steps are: what takes memory. */
+static wf_status open_here(wf_stage *s, wf_err *err)
+{
+    wf_plan *ignored;
+    wf_status rc = wf_stage_open_variables(s, err);
+
+    s->now.trains = true;
+    for (int i = 0; rc == WF_OK && i < WF_PARTS; i++)
+        if (s->books[true].parts[i].graph)
+            rc = plan_of(s, i, s->conf.start->first_records, &ignored, err);
+    return wf_stage_name(s, rc, err);
+}
+
+static wf_status open_first(void *arg, const wf_exchange_conf *conf, wf_exchange *x, wf_err *err)
+{
+    wf_stage *s = arg;
+
+    s->exchange = *conf;
+    s->told = x;
+    WF_TRY(open_here(s, err));
+    return wf_stage_send_starts(s, err);
+}
+
+static wf_status first_ready(const void *arg, bool *ready, wf_err *err)
+{
+    const wf_stage *s = arg;
+
+    *ready = true;
+    if (s->why.status != WF_OK)
+        *err = s->why;
+    for (size_t i = 1; i < s->conf.start->n_stages; i++)
+        *ready &= s->others[i].ready;
+    return s->why.status;
+}
+
+static wf_status first_save(void *arg, wf_err *err)
+{
+    wf_stage *s = arg;
+    wf_exchange_save *to = &s->told->saving;
+
+    WF_TRY(wf_stage_send_save(s, err));
+    WF_TRY(wf_stage_save(s, to->cut, to->folder, err));
+    to->shards[0].copied = true;
+    to->shards[0].writer = (wf_task){WF_ROLE_WORKER, s->conf.start->stages[0]->worker};
+    to->shards[0].result = s->own->saving.shards[0].result;
+    s->own->saving.shards[0].result = NULL; /* it is given */
+    wf_exchange_save_end(s->own);
+    return WF_OK;
+}
+
+static wf_status first_tune(void *arg, double rate, wf_err *err)
+{
+    wf_stage *s = arg;
+
+    WF_TRY(wf_exchange_tune(s->own, rate, err));
+    return wf_stage_send_tune(s, rate, err);
+}
+
+/* The first stage that is not ready. */
+static void name_late(const void *arg, wf_waiting *out)
+{
+    const wf_stage *s = arg;
+
+    for (size_t i = 1; i < s->conf.start->n_stages; i++)
+        if (!s->others[i].ready) {
+            out->whom = (wf_task){WF_ROLE_WORKER, s->conf.start->stages[i]->worker};
+            snprintf(out->what, sizeof out->what, "its stage, number %zu, to begin", i);
+            return;
+        }
+}
+
+static const wf_exchange_stages first_ops = {.open = open_first,
+                                             .ready = first_ready,
+                                             .save = first_save,
+                                             .tune = first_tune,
+                                             .name_late = name_late};
+
+const wf_exchange_stages *wf_stage_exchange(wf_stage *s)
+{
+    return &s->ops;
+}
+
+wf_status wf_stage_begin(wf_stage *s, const wf_exchange_conf *conf, wf_err *err)
+{
+    s->exchange = *conf;
+    WF_TRY(open_here(s, err));
+    return wf_stage_look_for_links(s, err);
+}
+
+/* ---- rounds ---- */
+
+wf_status wf_stage_enter(wf_stage *s, uint32_t number, const wf_stage_round *round, wf_err *err)
+{
+    wf_stage_now *now = &s->now;
+    size_t n;
+
+    wf_assert(!now->busy); /* T3 */
+    drop_held(s);
+    *now = (wf_stage_now){.number = number,
+                          .busy = true,
+                          .trains = round->trains,
+                          .schedule = {.stage = s->conf.start->stage,
+                                       .stages = (uint32_t)s->conf.start->n_stages,
+                                       .batches = round->n,
+                                       .trains = round->trains},
+                          .epoch = round->epoch,
+                          .split = round->split,
+                          .first = round->number};
+    n = (size_t)round->n * s->books[now->trains].n_values;
+    now->held = calloc(n + 1, sizeof *now->held);
+    now->records = calloc(round->n + (size_t)1, sizeof *now->records);
+    if (!now->held || !now->records)
+        return wf_fail_nomem(err, n * sizeof *now->held);
+    memcpy(now->records, round->records, round->n * sizeof *now->records);
+    for (uint32_t i = 0; i < round->n; i++)
+        now->all += round->records[i];
+    for (size_t i = 1; i < s->conf.start->n_stages; i++)
+        s->others[i].done = false;
+    return wf_stage_take_early(s, err);
+}
+
+wf_status wf_stage_begin_round(wf_stage *s, const wf_stage_round *round, wf_err *err)
+{
+    WF_TRY(wf_stage_enter(s, s->now.number + 1, round, err));
+    return wf_stage_send_round(s, err);
+}
+
+/* Whether all that an action takes is there, but for what is fed to it. */
+static bool has_inputs(wf_stage *s, wf_stage_action a, uint32_t batch)
+{
+    const wf_stage_book *b = wf_stage_book_now(s);
+
+    for (uint32_t i = 0; i < b->n_values; i++) {
+        const wf_stage_value *v = &b->values[i];
+        bool wanted = a == WF_STAGE_GO_FORWARD ? v->is_taken && v->field < 0 : v->is_kept;
+
+        if (wanted && !wf_stage_hold(s, batch, i)->buf)
+            return false;
+    }
+    return true;
+}
+
+static bool has_results(wf_stage *s)
+{
+    const wf_stage_book *b = wf_stage_book_now(s);
+
+    for (uint32_t k = 0; k < s->now.schedule.batches; k++)
+        for (uint32_t i = 0; i < b->n_values; i++)
+            if (b->values[i].result >= 0 && b->values[i].edge >= 0 && !wf_stage_hold(s, k, i)->buf)
+                return false;
+    return true;
+}
+
+static bool others_are_done(const wf_stage *s)
+{
+    for (size_t i = 1; i < s->conf.start->n_stages; i++)
+        if (!s->others[i].done)
+            return false;
+    return true;
+}
+
+bool wf_stage_can_work(const wf_stage *stage)
+{
+    wf_stage *s = (wf_stage *)stage; /* which is not changed */
+    wf_stage_action next;
+    uint32_t batch = 0;
+
+    if (!s->now.busy || s->is_over)
+        return false;
+    next = wf_schedule_next(&s->now.schedule, &batch);
+    if (next != WF_STAGE_NOTHING)
+        return has_inputs(s, next, batch);
+    if (!s->now.updated)
+        return true;
+    return wf_stage_is_first(s) && others_are_done(s) && has_results(s);
+}
+
+bool wf_stage_is_busy(const wf_stage *s)
+{
+    return s->now.busy;
+}
+
+/* ---- actions ---- */
+
+static wf_status hold_copy(wf_stage *s, uint32_t batch, uint32_t value, const wf_tensor *from,
+                           wf_err *err)
+{
+    wf_stage_held *h = wf_stage_hold(s, batch, value);
+    size_t bytes = wf_tensor_bytes(from);
+
+    h->buf = wf_stage_buf(s, bytes);
+    if (!h->buf)
+        return wf_fail_nomem(err, bytes);
+    memcpy(h->buf->data, from->data, bytes);
+    h->dtype = from->dtype;
+    h->elems = wf_elems(from);
+    return WF_OK;
+}
+
+/* The records of a micro-batch, of which the fields that nobody takes are left out. */
+static wf_status feed(wf_stage *s, uint32_t batch, wf_err *err)
+{
+    const wf_stage_book *b = wf_stage_book_now(s);
+    const wf_batch *records = NULL;
+    wf_status rc = WF_OK;
+
+    WF_TRY(s->conf.read(s->conf.arg, s->now.trains, &records, err));
+    if (records->n != s->now.records[batch])
+        rc = wf_fail(err, WF_INVALID, "this is a bug in weft",
+                     "the reader gives %lu records, and not %u", (unsigned long)records->n,
+                     s->now.records[batch]);
+    for (uint32_t i = 0; rc == WF_OK && i < b->n_values; i++)
+        if (b->values[i].field >= 0)
+            rc = hold_copy(s, batch, i, &records->fields[b->values[i].field], err);
+    s->conf.release(s->conf.arg, s->now.trains, &records);
+    for (uint32_t i = 0; rc == WF_OK && i < b->n_values; i++)
+        if (b->values[i].field >= 0 && b->values[i].goes)
+            rc = wf_stage_send_value(s, batch, i, err);
+    return rc;
+}
+
+static wf_status bind_inputs(wf_stage *s, const wf_stage_part *part, uint32_t batch, wf_plan *p,
+                             wf_err *err)
+{
+    for (uint32_t i = 0; i < part->n_in; i++) {
+        const wf_port *port = wf_plan_input(p, i);
+        const wf_stage_held *h;
+
+        if (part->in[i].variable >= 0) {
+            wf_plan_bind_input(p, i,
+                               wf_exchange_weights(s->own, 0, (uint32_t)part->in[i].variable));
+            continue;
+        }
+        if (part->in[i].value < 0)
+            continue; /* the graph holds its content */
+        h = wf_stage_hold(s, batch, (uint32_t)part->in[i].value);
+        if (!h->buf || h->dtype != port->dtype || h->elems != port->elems)
+            return wf_fail(err, WF_SHAPE, NULL,
+                           "\"%.200s\" has %ld elements of %s, and the graph takes %ld of %s",
+                           port->name, (long)h->elems, wf_dtype_name(h->dtype), (long)port->elems,
+                           wf_dtype_name(port->dtype));
+        wf_plan_bind_input(p, i, h->buf->data);
+    }
+    return WF_OK;
+}
+
+static wf_status bind_outputs(wf_stage *s, const wf_stage_part *part, uint32_t batch, wf_plan *p,
+                              wf_err *err)
+{
+    for (uint32_t i = 0; i < part->n_out; i++) {
+        const wf_port *port = wf_plan_output(p, i);
+        wf_stage_held *h;
+        float *to;
+
+        if (part->out[i].variable >= 0) {
+            WF_TRY(wf_stage_gradient(s, (uint32_t)part->out[i].variable, &to, err));
+            wf_plan_bind_output(p, i, to);
+            continue;
+        }
+        if (part->out[i].value < 0)
+            continue;
+        h = wf_stage_hold(s, batch, (uint32_t)part->out[i].value);
+        wf_buf_unref(&h->buf);
+        h->buf = wf_stage_buf(s, port->bytes);
+        if (!h->buf)
+            return wf_fail_nomem(err, port->bytes);
+        h->dtype = port->dtype;
+        h->elems = port->elems;
+        wf_plan_bind_output(p, i, h->buf->data);
+    }
+    return WF_OK;
+}
+
+static wf_status give_outputs(wf_stage *s, const wf_stage_part *part, uint32_t batch, wf_err *err)
+{
+    const wf_stage_book *b = wf_stage_book_now(s);
+
+    for (uint32_t i = 0; i < part->n_out; i++)
+        if (part->out[i].value >= 0 && b->values[part->out[i].value].goes)
+            WF_TRY(wf_stage_send_value(s, batch, (uint32_t)part->out[i].value, err));
+    for (uint32_t i = 0; i < part->n_out; i++)
+        if (part->out[i].variable >= 0)
+            WF_TRY(wf_stage_take_gradient(s, (uint32_t)part->out[i].variable, err));
+    return WF_OK;
+}
+
+static wf_status run_part(wf_stage *s, int which, uint32_t batch, wf_err *err)
+{
+    wf_stage_part *part = &wf_stage_book_now(s)->parts[which];
+    const wf_step_key key = {s->conf.start->seed, s->now.epoch, s->now.split, s->now.first + batch};
+    uint64_t records = s->now.records[batch];
+    wf_plan *p;
+
+    if (!part->graph || part->graph->n_nodes == 0)
+        return WF_OK;
+    if (s->now.trains)
+        wf_gradients_begin(s->gradients, &records, s->now.all, batch == 0,
+                           batch + 1 == s->now.schedule.batches);
+    WF_TRY(plan_of(s, which, records, &p, err));
+    WF_TRY(bind_inputs(s, part, batch, p, err));
+    WF_TRY(bind_outputs(s, part, batch, p, err));
+    WF_TRY(wf_plan_run(p, &key, NULL, NULL, err));
+    return give_outputs(s, part, batch, err);
+}
+
+/* Results stay; what the backward part takes does until it has run. */
+static void let_go(wf_stage *s, uint32_t batch, bool all)
+{
+    const wf_stage_book *b = wf_stage_book_now(s);
+
+    for (uint32_t i = 0; i < b->n_values; i++) {
+        const wf_stage_value *v = &b->values[i];
+
+        if (v->result < 0 && (all || !v->is_kept))
+            wf_buf_unref(&wf_stage_hold(s, batch, i)->buf);
+    }
+}
+
+static wf_status act(wf_stage *s, wf_stage_action a, uint32_t batch, wf_err *err)
+{
+    if (a == WF_STAGE_GO_FORWARD) {
+        if (wf_stage_is_first(s))
+            WF_TRY(feed(s, batch, err));
+        WF_TRY(run_part(s, WF_PART_FORWARD, batch, err));
+        let_go(s, batch, !s->now.trains);
+    } else {
+        WF_TRY(run_part(s, WF_PART_BACKWARD, batch, err));
+        let_go(s, batch, true);
+    }
+    wf_schedule_note(&s->now.schedule, a);
+    return WF_OK;
+}
+
+static wf_status work(wf_stage *s, wf_err *err)
+{
+    uint32_t batch = 0;
+    wf_stage_action next = wf_schedule_next(&s->now.schedule, &batch);
+
+    if (next != WF_STAGE_NOTHING)
+        return act(s, next, batch, err);
+    if (!s->now.updated) {
+        if (s->now.trains)
+            WF_TRY(wf_stage_update(s, err));
+        s->now.updated = true;
+        s->now.busy = wf_stage_is_first(s);
+        return s->now.busy ? WF_OK : wf_stage_send_outcome(s, WF_STAGE_DONE, NULL, err);
+    }
+    s->now.busy = false;
+    return WF_OK;
+}
+
+wf_status wf_stage_work(wf_stage *s, wf_err *err)
+{
+    wf_err why = {0};
+    wf_status rc;
+
+    if (!wf_stage_can_work(s))
+        return WF_OK;
+    rc = work(s, &why);
+    if (rc == WF_OK)
+        return WF_OK;
+    rc = wf_stage_name(s, rc, &why);
+    why.status = rc;
+    s->is_over = true;
+    s->now.busy = false;
+    if (!wf_stage_is_first(s))
+        return wf_stage_send_outcome(s, WF_STAGE_DONE, &why, err);
+    *err = why;
+    return rc;
+}
+
+const void *wf_stage_result(const wf_stage *s, uint32_t output, uint32_t batch, wf_dtype *dtype,
+                            size_t *elems)
+{
+    const wf_stage_book *b = &s->books[s->now.trains];
+
+    for (uint32_t i = 0; i < b->n_values; i++) {
+        const wf_stage_held *h = wf_stage_hold((wf_stage *)s, batch, i);
+
+        if (b->values[i].result != (int32_t)output || !h->buf)
+            continue;
+        *dtype = h->dtype;
+        *elems = (size_t)h->elems;
+        return h->buf->data;
+    }
+    return NULL;
+}

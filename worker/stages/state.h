@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/stages/state.h - what the files of a stage share; nobody else includes it.
+ *
+ *   stage.c   a stage is made and begins; rounds and their actions
+ *   update.c  the variables: gradients, updates, the file of a checkpoint
+ *   wire.c    messages
+ */
+#ifndef WF_WORKER_STAGES_STATE_H
+#define WF_WORKER_STAGES_STATE_H
+
+#include "worker/gradients.h"
+#include "worker/stages/part.h"
+#include "worker/stages/schedule.h"
+#include "worker/stages/stage.h"
+
+enum { WF_STAGE_BATCHES = 4096 }; /* micro-batches of a round, at most */
+
+/* A value of a micro-batch. */
+typedef struct wf_stage_held {
+    wf_buf *buf; /* NULL: it is not there */
+    wf_dtype dtype;
+    int64_t elems;
+} wf_stage_held;
+
+/* A value of a round that has not begun here. */
+typedef struct wf_stage_early {
+    uint32_t round, batch, edge;
+    wf_buf *buf;
+    size_t bytes;
+    struct wf_stage_early *next;
+} wf_stage_early;
+
+typedef struct wf_stage_now {
+    uint32_t number; /* of rounds; 0: none was yet */
+    bool busy, updated, trains;
+    wf_stage_schedule schedule;
+    uint32_t *records;   /* [schedule.batches] */
+    uint64_t all;        /* of them */
+    wf_stage_held *held; /* [schedule.batches][n_values] of the book */
+    uint64_t epoch, split, first;
+} wf_stage_now;
+
+/* Another stage, for the first. */
+typedef struct wf_stage_other {
+    bool ready, done;
+} wf_stage_other;
+
+struct wf_stage {
+    wf_stage_conf conf;
+    wf_exchange_conf exchange; /* of the job, once it has begun */
+    wf_exchange_stages ops;
+    wf_stage_book books[2]; /* evaluation, training: by wf_stage_now.trains */
+    wf_exchange *own;       /* the variables of this stage; NULL: not yet */
+    wf_exchange *told;      /* of the first stage: who hears of checkpoints */
+    wf_gradients *gradients;
+    wf_stage_now now;
+    wf_stage_other others[64]; /* by stage */
+    bool sent_ready, is_over;  /* is_over: a round has failed, or a link is lost */
+    wf_err why; /* of the first stage: what another one says; status WF_OK: nothing */
+    wf_stage_early *early;
+    uint32_t n_early;
+    wf_buf **spare; /* [n_spare]: buffers of values, for use again */
+    uint32_t n_spare, spare_room;
+};
+
+static inline bool wf_stage_is_first(const wf_stage *s)
+{
+    return s->conf.start->stage == 0;
+}
+static inline wf_stage_book *wf_stage_book_now(wf_stage *s)
+{
+    return &s->books[s->now.trains];
+}
+static inline wf_stage_held *wf_stage_hold(wf_stage *s, uint32_t batch, uint32_t value)
+{
+    return &s->now.held[(size_t)batch * s->books[s->now.trains].n_values + value];
+}
+
+/* stage.c: memory for a value, zeroed or with the content of an earlier use. NULL: there is none.
+ */
+wf_buf *wf_stage_buf(wf_stage *s, size_t bytes);
+/* A round begins here. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_stage_enter(wf_stage *s, uint32_t number, const wf_stage_round *round,
+                                     wf_err *err);
+/* "stage 1 of 4, on worker/1: " in front of an error; returns rc. */
+wf_status wf_stage_name(const wf_stage *s, wf_status rc, wf_err *err);
+
+/* update.c: opens the variables. Errors: those of values. */
+WF_MUST_USE wf_status wf_stage_open_variables(wf_stage *s, wf_err *err);
+/* Where the plan of the micro-batch in hand writes a gradient. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_stage_gradient(wf_stage *s, uint32_t variable, float **out, wf_err *err);
+/* It is there. */
+WF_MUST_USE wf_status wf_stage_take_gradient(wf_stage *s, uint32_t variable, wf_err *err);
+/* All are: makes the update. Errors: WF_NUMERIC. */
+WF_MUST_USE wf_status wf_stage_update(wf_stage *s, wf_err *err);
+/* Writes this stage's file of a checkpoint: the result is s->own's. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_stage_save(wf_stage *s, uint32_t cut, const char *folder, wf_err *err);
+
+/* wire.c */
+/* The first stage starts the others. Errors: WF_NOMEM; of dialling. */
+WF_MUST_USE wf_status wf_stage_send_starts(wf_stage *s, wf_err *err);
+/* Dials later stages, and says that this one is ready once there are links to all. */
+WF_MUST_USE wf_status wf_stage_look_for_links(wf_stage *s, wf_err *err);
+WF_MUST_USE wf_status wf_stage_send_round(wf_stage *s, wf_err *err);
+/* A value goes along all its edges. */
+WF_MUST_USE wf_status wf_stage_send_value(wf_stage *s, uint32_t batch, uint32_t value, wf_err *err);
+/* An outcome of a kind: stage_ready or stage_done. */
+WF_MUST_USE wf_status wf_stage_send_outcome(wf_stage *s, uint16_t kind, const wf_err *why,
+                                            wf_err *err);
+WF_MUST_USE wf_status wf_stage_send_save(wf_stage *s, wf_err *err);
+WF_MUST_USE wf_status wf_stage_send_tune(wf_stage *s, double rate, wf_err *err);
+void wf_stage_send_stop(wf_stage *s);
+/* What came early of the round that begins. */
+WF_MUST_USE wf_status wf_stage_take_early(wf_stage *s, wf_err *err);
+
+#endif

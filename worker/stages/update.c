@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/stages/update.c - the variables of a stage: they are those of an exchange of its own,
+ * which holds what the start says is of this stage (exchange/local.c). */
+#include "common/graph/graph.h"
+#include "common/optim/finite.h"
+#include "common/session/rule.h"
+#include "worker/stages/state.h"
+
+#include <stdlib.h>
+
+static wf_status new_gradients(wf_stage *s, wf_err *err)
+{
+    const Weft__Start *start = s->conf.start;
+    wf_gradients_variable *rows = calloc(start->n_variables + 1, sizeof *rows);
+    wf_status rc;
+    wf_opt opt;
+
+    if (!rows)
+        return wf_fail_nomem(err, start->n_variables * sizeof *rows);
+    for (size_t i = 0; i < start->n_variables; i++) {
+        const Weft__Variable *v = start->variables[i];
+
+        rows[i] =
+            (wf_gradients_variable){v->stage == start->stage, v->kind == WF_VAR_TRAINABLE, false};
+        for (size_t k = 0; k < v->n_dims; k++)
+            rows[i].count *= v->dims[k];
+    }
+    rc = wf_rule_get(start->rule, start->options, start->n_options, &opt, err);
+    if (rc == WF_OK)
+        rc = wf_gradients_new(&(wf_gradients_conf){.opt = &opt,
+                                                   .variables = rows,
+                                                   .n = (uint32_t)start->n_variables,
+                                                   .pool = s->conf.pool},
+                              &s->gradients, err);
+    free(rows);
+    return rc;
+}
+
+wf_status wf_stage_open_variables(wf_stage *s, wf_err *err)
+{
+    s->exchange.start = s->conf.start;
+    s->exchange.pool = s->conf.pool;
+    s->exchange.place = (wf_exchange_place){0};
+    WF_TRY(wf_exchange_local.open(&s->exchange, &s->own, err));
+    return new_gradients(s, err);
+}
+
+static uint32_t step_of(const wf_stage *s)
+{
+    return s->own->acked + 1;
+}
+
+wf_status wf_stage_gradient(wf_stage *s, uint32_t variable, float **out, wf_err *err)
+{
+    float *push = wf_exchange_gradient(s->own, step_of(s), variable);
+
+    *out = push ? wf_gradients_into(s->gradients, 0, variable, push) : NULL;
+    if (*out)
+        return WF_OK;
+    return wf_fail(err, WF_NOMEM, "give the stage fewer layers, or its worker more memory",
+                   "there is no memory for the gradient of \"%.200s\"",
+                   s->conf.start->variables[variable]->name);
+}
+
+static wf_status leave(void *arg, uint32_t variable, wf_err *err)
+{
+    wf_stage *s = arg;
+    const float *push = wf_gradients_of_step(s->gradients, 0, variable);
+    const Weft__Variable *v = s->conf.start->variables[variable];
+    size_t count = 1;
+
+    for (size_t k = 0; k < v->n_dims; k++)
+        count *= (size_t)v->dims[k];
+    if (!wf_all_finite(push, count))
+        return wf_fail(err, WF_NUMERIC, "lower the learning rate, or take on_nan: rollback",
+                       "the gradient of \"%.200s\" has NaN or infinity", v->name);
+    return wf_exchange_push(s->own, step_of(s), variable, err);
+}
+
+wf_status wf_stage_take_gradient(wf_stage *s, uint32_t variable, wf_err *err)
+{
+    return wf_gradients_take(s->gradients, variable) ? leave(s, variable, err) : WF_OK;
+}
+
+wf_status wf_stage_update(wf_stage *s, wf_err *err)
+{
+    WF_TRY(wf_gradients_end(s->gradients, leave, s, err));
+    return wf_exchange_end_step(s->own, step_of(s), err);
+}
+
+wf_status wf_stage_save(wf_stage *s, uint32_t cut, const char *folder, wf_err *err)
+{
+    return wf_exchange_save_begin(s->own, cut, folder, err);
+}
