@@ -183,13 +183,15 @@ static wf_status on_message(wf_worker *w, wf_event *ev, int64_t now_ns, wf_err *
     return WF_OK;
 }
 
-static bool is_of_stages(const wf_event *ev)
+/* Links of stages are apart from those of workers that add up gradients: a worker dials those with
+ * higher numbers, and not lower ones. */
+static bool is_of_stages(const wf_worker *w, const wf_event *ev)
 {
-    if (ev->peer->task.role != WF_ROLE_WORKER || ev->kind == WF_EV_BEAT ||
-        ev->kind == WF_EV_REFUSED)
+    const wf_peer *p = ev->peer;
+
+    if (!w->conf.ops.on_stage || p->task.role != WF_ROLE_WORKER || ev->kind == WF_EV_REFUSED)
         return false;
-    return ev->kind != WF_EV_MESSAGE ||
-           (ev->msg->head.kind >= WF_STAGE_START && ev->msg->head.kind <= WF_STAGE_STOP);
+    return p->address[0] ? p->task.index > w->conf.index : p->task.index < w->conf.index;
 }
 
 /* What goes wrong there is this worker's fault if it has the job. */
@@ -213,8 +215,12 @@ static wf_status take_event(wf_worker *w, wf_event *ev, int64_t now_ns, wf_err *
 {
     wf_status rc = WF_OK;
 
-    if (w->conf.ops.on_stage && is_of_stages(ev))
-        WF_TRY(on_stage(w, ev, now_ns, err));
+    if (is_of_stages(w, ev)) {
+        rc = on_stage(w, ev, now_ns, err);
+        if (ev->kind == WF_EV_MESSAGE || ev->kind == WF_EV_BEAT)
+            wf_net_free_msg(w->net, &ev->msg);
+        return rc;
+    }
     switch (ev->kind) {
     case WF_EV_UP:
         if (ev->peer == w->session.peer) {

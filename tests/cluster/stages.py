@@ -12,6 +12,7 @@ from weftlib import Cluster, check, main, needs, one_sentence, until
 
 needs("numpy", "safetensors")
 import numpy as np  # noqa: E402
+import small  # noqa: E402
 from losses import saved_weights  # noqa: E402
 
 RECORDS, WIDTH, CLASSES = 800, 12, 4
@@ -228,6 +229,40 @@ def a_model_that_no_worker_may_hold_trains(weft):
     check("stage 1 of 2, on worker/1: " in said and "memory" in said, said)
 
 
+def over_tcp_and_beside_other_jobs(weft):
+    """With checksums, without memory that processes share; links of other strategies are apart."""
+    alone = one_worker(weft)
+    with Cluster(weft, ps=0, workers=4, transport="tcp", more="shared_memory: off\nchecksums: always") as c:
+        write_job(c, FOUR)
+        c.must("up")
+        c.must("train", "divided.yaml")
+        with open(c.path("losses"), "w", encoding="utf-8"):
+            pass
+        small.write_job(c)
+        c.must("train", "small.yaml")
+        write_job(c, 'place: {"block0/*": worker/1, "block2/*": worker/3}\nmicro_batches: 4')
+        with open(c.path("losses"), "w", encoding="utf-8"):
+            pass
+        c.must("train", "divided.yaml")
+        check_same((losses(c), saved_weights(c, "divided")), alone, "over TCP")
+
+
+def what_cannot_be_divided_is_said(weft):
+    with Cluster(weft, ps=1, workers=2) as c:
+        write_job(c, TWO)
+        c.must("up")
+        failed = one_sentence(c.must("train", "divided.yaml", code=1).err)
+        check('"place" divides the model among workers' in failed and "the cluster has 1 ps" in failed, failed)
+    with Cluster(weft, ps=0, workers=2) as c:
+        write_job(c, FOUR)
+        c.must("up")
+        failed = one_sentence(c.must("train", "divided.yaml", code=1).err)
+        check('"block2/*" is to be on worker/2, and the cluster has 2 workers' in failed, failed)
+        write_job(c, TWO.replace("norm1", "nrm1"))
+        failed = one_sentence(c.must("train", "divided.yaml", code=2).err)
+        check('place: "nrm1/*" matches no variable of the model; there is "' in failed, failed)
+
+
 main([stages_train_with_the_bits_of_one_worker, stages_train_as_one_worker_with_the_whole_batch,
       whoever_is_killed_the_losses_stay, a_job_goes_on_in_one_worker_and_back,
-      a_model_that_no_worker_may_hold_trains])
+      over_tcp_and_beside_other_jobs, what_cannot_be_divided_is_said, a_model_that_no_worker_may_hold_trains])

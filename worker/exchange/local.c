@@ -176,8 +176,7 @@ static wf_status init_variable(const wf_local *l, uint32_t number, wf_local_vari
     size_t bytes;
 
     v->row = row;
-    v->elsewhere =
-        (l->conf.is_part && !row->on_workers) || row->stage != l->conf.start->stage;
+    v->elsewhere = (l->conf.is_part && !row->on_workers) || row->stage != l->conf.start->stage;
     v->device = wf_exchange_home(l->conf.start, l->conf.place.device, number);
     if (v->elsewhere)
         return WF_OK;
