@@ -315,6 +315,35 @@ static void name_coding(char *text, size_t size, uint32_t coding)
         snprintf(text + n, size - n, "%s%s", n ? ", " : "", wf_coding_name(coding));
 }
 
+/* Of a model that is divided among workers: who holds how much of it. */
+static json_t *stages_json(const Weft__Start *s)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < s->n_stages; i++) {
+        json_t *o = json_object();
+        uint64_t variables = 0, elems = 0;
+        char task[32];
+
+        for (size_t k = 0; k < s->n_variables; k++) {
+            uint64_t n = 1;
+
+            for (size_t d = 0; d < s->variables[k]->n_dims; d++)
+                n *= (uint64_t)s->variables[k]->dims[d];
+            if (s->variables[k]->stage == i) {
+                variables++;
+                elems += n;
+            }
+        }
+        put_text(o, "worker",
+                 wf_task_str((wf_task){WF_ROLE_WORKER, s->stages[i]->worker}, task, sizeof task));
+        put_int(o, "variables", variables);
+        put_int(o, "bytes", elems * sizeof(float));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
 /* How gradients and weights travel, and the bytes of gradients against those of float32, as far as
  * this master has heard; null: all as float32, or a master that has not compiled the job. */
 static json_t *codec_json(const wf_job *j)
@@ -397,6 +426,8 @@ static json_t *job_json(const wf_master *m, const wf_job *j)
         put_real(o, "cache_hits", (double)j->epoch->rows_cached / (double)j->epoch->rows_named);
     put(o, "staleness", staleness_json(m, j));
     put(o, "codec", codec_json(j));
+    if (j->prepared && j->prepared->start.n_stages > 0)
+        put(o, "stages", stages_json(&j->prepared->start));
     put_int(o, "left_out_parts", left_out_parts(m, j));
     put_real(o, "pause_ms", (double)j->cut->pause_ns / 1e6);
     put_real(o, "pause_most_ms", (double)j->cut->pause_most_ns / 1e6);

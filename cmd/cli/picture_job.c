@@ -44,6 +44,23 @@ static void add_codec(wf_rows *t, const json_t *codec)
     add(t, "codec", text);
 }
 
+/* Which worker holds how much of a model that is divided. */
+static void add_stages(wf_rows *t, const json_t *stages)
+{
+    char text[1024] = "", bytes[32];
+    size_t n = 0;
+
+    for (size_t i = 0; i < json_array_size(stages) && n < sizeof text - 64; i++) {
+        const json_t *s = json_array_get(stages, i);
+
+        n += (size_t)snprintf(
+            text + n, sizeof text - n, "%s%s %s", i ? ", " : "", wf_text_of(s, "worker"),
+            wf_bytes_text((unsigned long long)wf_number_of(s, "bytes"), bytes, sizeof bytes));
+    }
+    if (n > 0)
+        add(t, "stages", text);
+}
+
 static void add_numbers(wf_rows *t, const json_t *job)
 {
     const json_t *staleness = json_object_get(job, "staleness");
@@ -77,6 +94,7 @@ static void add_numbers(wf_rows *t, const json_t *job)
         add(t, "left out", text);
     }
     add_codec(t, json_object_get(job, "codec"));
+    add_stages(t, json_object_get(job, "stages"));
     if (wf_number_of(job, "learning_rate") > 0) {
         snprintf(text, sizeof text, "%g", wf_number_of(job, "learning_rate"));
         add(t, "learning rate", text);

@@ -6,6 +6,7 @@ One worker that accumulates the gradients of as many batches as a step has micro
 same numbers in the same order: its losses have the same bits.
 """
 import os
+import re
 import resource
 
 from weftlib import Cluster, check, main, needs, one_sentence, until
@@ -143,6 +144,8 @@ def a_job_goes_on_in_one_worker_and_back(weft):
         files = [f for f in os.listdir(c.saved("divided", c.checkpoints("divided")[-1]))
                  if f.endswith(".safetensors")]
         check(len(files) == 4, f"a file for each stage: {files}")
+        check([s["worker"] for s in c.job("divided")["stages"]] == [f"worker/{i}" for i in range(4)]
+              and re.search(r"stages +worker/0 [^,]+, worker/1 ", c.must("status", "divided").out), c.job("divided"))
         for workers, strategy, epochs in ((1, "local", 4), (4, "stages", 6)):
             c.must("down")
             c.n_workers = workers
