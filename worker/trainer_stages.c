@@ -69,7 +69,7 @@ wf_status wf_trainer_begin_stages(wf_trainer *t, wf_worker_job *out, wf_err *err
 void wf_trainer_end_stages(wf_trainer *t)
 {
     wf_stage_free(&t->stage);
-    wf_control_free(&t->guest);
+    wf_control_free(&t->guest.start);
     t->round = NO_ROUND;
 }
 
@@ -223,7 +223,7 @@ wf_status wf_trainer_work_stages(wf_trainer *t, wf_worker *w, wf_err *err)
 {
     wf_err why = {0};
 
-    if (t->guest)
+    if (t->guest.start)
         return wf_stage_work(t->stage, err);
     if (t->round == NO_ROUND)
         return WF_OK;
@@ -234,80 +234,111 @@ wf_status wf_trainer_work_stages(wf_trainer *t, wf_worker *w, wf_err *err)
 /* ---- a guest ---- */
 
 /* Says why a stage cannot begin here. */
-static wf_status refuse(const wf_worker_of *of, const wf_event *ev, const wf_err *why, wf_err *err)
+static wf_status refuse(const wf_trainer *t, const struct wf_guest *g, const wf_err *why,
+                        wf_err *err)
 {
     Weft__Outcome body = WEFT__OUTCOME__INIT;
+    wf_peer *chief = wf_stage_link_to(&t->links, g->chief);
     wf_msg *m = NULL;
     wf_status rc;
 
     WF_LOG_WARN("stage.failed", "why=\"%s\"", why->what);
+    if (!chief)
+        return WF_OK;
     body.status = why->status;
     body.what = (char *)why->what;
     body.hint = (char *)why->hint;
-    WF_TRY(wf_net_msg(of->net, WF_STAGE_READY, &m, err));
-    m->head.job = ev->msg->head.job;
-    m->head.generation = ev->msg->head.generation;
+    WF_TRY(wf_net_msg(g->of.net, WF_STAGE_READY, &m, err));
+    m->head.job = g->job;
+    m->head.generation = g->generation;
     rc = wf_control_put(m, &body.base, err);
     if (rc == WF_OK)
-        rc = wf_net_send(of->net, ev->peer, WF_LANE_CONTROL, 0, &m, err);
-    wf_net_free_msg(of->net, &m);
+        rc = wf_net_send(g->of.net, chief, WF_LANE_CONTROL, 0, &m, err);
+    wf_net_free_msg(g->of.net, &m);
     return rc == WF_NOTFOUND ? WF_OK : rc;
 }
 
-static wf_status take_guest(wf_trainer *t, const wf_worker_of *of, const wf_event *ev, wf_err *err)
+static wf_status begin_guest(wf_trainer *t, wf_err *err)
 {
-    const Weft__Start *start = t->guest;
+    const struct wf_guest *g = &t->guest;
+    const Weft__Start *start = g->start;
 
     WF_TRY(check_devices(t, err));
     if (start->stage == 0 || start->stage >= start->n_stages ||
-        start->stages[0]->worker != ev->peer->task.index ||
+        start->stages[0]->worker != g->chief ||
         start->stages[start->stage]->worker != t->conf.index)
         return wf_fail(err, WF_PROTO, "let all tasks run one release of weft",
-                       "worker/%u has stage %u of %zu begin here", ev->peer->task.index,
-                       start->stage, start->n_stages);
+                       "worker/%u has stage %u of %zu begin here", g->chief, start->stage,
+                       start->n_stages);
     WF_TRY(wf_stage_new(
         &(wf_stage_conf){
             .start = start, .links = &t->links, .device = t->devices[0], .pool = t->conf.pool},
         &t->stage, err));
     WF_LOG_INFO("stage.begin", "job=%s stage=%u of=%zu generation=%u", start->job, start->stage,
-                start->n_stages, ev->msg->head.generation);
-    return wf_stage_begin(
-        t->stage,
-        &(wf_exchange_conf){.start = start,
-                            .net = of->net,
-                            .job = ev->msg->head.job,
-                            .generation = ev->msg->head.generation,
-                            .checksums = t->conf.checksums,
-                            .incarnation = ev->peer->incarnation, /* the chief's */
-                            .disk = of->disk,
-                            .pool = t->conf.pool},
-        err);
+                start->n_stages, g->generation);
+    return wf_stage_begin(t->stage,
+                          &(wf_exchange_conf){.start = start,
+                                              .net = g->of.net,
+                                              .job = g->job,
+                                              .generation = g->generation,
+                                              .checksums = t->conf.checksums,
+                                              .incarnation = g->incarnation, /* the chief's */
+                                              .disk = g->of.disk,
+                                              .pool = t->conf.pool},
+                          err);
+}
+
+static wf_status take_guest(wf_trainer *t, struct wf_guest *from, wf_err *err)
+{
+    const struct wf_guest g = *from;
+    wf_err why = {0};
+
+    wf_trainer_end_stages(t);
+    t->guest = g;
+    from->start = NULL; /* it is given */
+    why.status = begin_guest(t, &why);
+    if (why.status == WF_OK)
+        return WF_OK;
+    wf_trainer_end_stages(t);
+    return refuse(t, &g, &why, err);
+}
+
+wf_status wf_trainer_take_later(wf_trainer *t, wf_err *err)
+{
+    const wf_peer *chief = wf_stage_link_to(&t->links, t->later.chief);
+
+    if (chief && chief->incarnation == t->later.incarnation)
+        return take_guest(t, &t->later, err);
+    wf_control_free(&t->later.start);
+    return WF_OK;
 }
 
 static wf_status on_start(wf_trainer *t, const wf_worker_of *of, const wf_event *ev, wf_err *err)
 {
-    wf_err why = {0};
+    struct wf_guest g = {.of = *of,
+                         .job = ev->msg->head.job,
+                         .generation = ev->msg->head.generation,
+                         .chief = ev->peer->task.index,
+                         .incarnation = ev->peer->incarnation};
 
-    if (t->start)
-        return wf_fail(err, WF_PROTO, NULL,
-                       "worker/%u has a stage begin beside the job of this one",
-                       ev->peer->task.index);
-    wf_trainer_end_stages(t);
-    WF_TRY(wf_control_get(ev->msg, &weft__start__descriptor, &t->guest, err));
-    why.status = take_guest(t, of, ev, &why);
-    if (why.status == WF_OK)
-        return WF_OK;
-    wf_trainer_end_stages(t);
-    return refuse(of, ev, &why, err);
+    WF_TRY(wf_control_get(ev->msg, &weft__start__descriptor, &g.start, err));
+    if (!t->start)
+        return take_guest(t, &g, err);
+    wf_control_free(&t->later.start);
+    t->later = g;
+    return WF_OK;
 }
 
 static wf_status on_message(wf_trainer *t, const wf_worker_of *of, const wf_event *ev, wf_err *err)
 {
     if (ev->msg->head.kind == WF_STAGE_START)
         return on_start(t, of, ev, err);
+    if (ev->msg->head.kind == WF_STAGE_STOP && t->later.job == ev->msg->head.job &&
+        t->later.generation == ev->msg->head.generation)
+        wf_control_free(&t->later.start);
     if (!t->stage || !wf_stage_is_for(t->stage, ev->msg))
         return WF_OK;
-    if (ev->msg->head.kind == WF_STAGE_STOP && t->guest) {
+    if (ev->msg->head.kind == WF_STAGE_STOP && t->guest.start) {
         wf_trainer_end_stages(t);
         return WF_OK;
     }

@@ -106,7 +106,15 @@ struct wf_trainer {
     wf_eval_unit unit;
     wf_stage_links links; /* to workers, for stages */
     wf_stage *stage;      /* of this worker's job, or of another one's; NULL: none */
-    Weft__Start *guest;   /* of another worker's job: the stage's part of it; NULL: none */
+    /* The stage's part of another worker's job, in hand; and one that waits for the end of this
+     * worker's own, of which the master has still to tell. */
+    struct wf_guest {
+        Weft__Start *start; /* NULL: none */
+        wf_worker_of of;
+        uint16_t job, generation;
+        uint32_t chief; /* the worker that has the job, and its incarnation */
+        uint64_t incarnation;
+    } guest, later;
     enum { NO_ROUND = 0, A_STEP_ROUND, A_UNIT_ROUND } round; /* of this worker's job, under way */
     wf_measure measures[WF_MEASURES_MOST];                   /* of the step in hand */
 };
@@ -169,6 +177,8 @@ WF_MUST_USE wf_status wf_trainer_begin_stages(wf_trainer *t, wf_worker_job *out,
 void wf_trainer_end_stages(wf_trainer *t);
 /* Begins the step, or the unit, that was asked for. */
 WF_MUST_USE wf_status wf_trainer_begin_round(wf_trainer *t, bool trains, wf_worker *w, wf_err *err);
+/* Begins what has waited, if this worker has no job. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_trainer_take_later(wf_trainer *t, wf_err *err);
 /* Does what can be done for a stage, and tells the worker of a round that has ended. */
 WF_MUST_USE wf_status wf_trainer_work_stages(wf_trainer *t, wf_worker *w, wf_err *err);
 /* An operation of wf_worker_ops. */
