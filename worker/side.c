@@ -52,6 +52,12 @@ static void warn_of_skipped(const wf_dataset *d)
                     n, path, line);
 }
 
+static void share(void *pool, int64_t n, int64_t grain,
+                  void (*fn)(void *arg, int64_t begin, int64_t end), void *arg)
+{
+    wf_pool_for(pool, n, grain, fn, arg);
+}
+
 static wf_status new_reader(const wf_side_spec *spec, const wf_job_data *from, wf_dataset *data,
                             wf_data_reader **out, wf_err *err)
 {
@@ -63,7 +69,8 @@ static wf_status new_reader(const wf_side_spec *spec, const wf_job_data *from, w
                                .seed = spec->start->seed,
                                .shuffle = from->shuffle,
                                .device = device->is_host ? NULL : device,
-                               .depth = wf_data_reader_depth_for(data, from->batch)},
+                               .depth = wf_data_reader_depth_for(data, from->batch),
+                               .threads = {spec->replicas[0].pool, share}},
         out, err);
 }
 

@@ -24,6 +24,12 @@
         __builtin_prefetch(p);                                                                     \
         __asm__ volatile("");                                                                      \
     } while (0)
+/* The same into the second cache. */
+#define WF_PREFETCH_SECOND(p)                                                                      \
+    do {                                                                                           \
+        __builtin_prefetch(p, 0, 2);                                                               \
+        __asm__ volatile("");                                                                      \
+    } while (0)
 #define WF_ALIGNED(n) __attribute__((aligned(n)))
 
 /* Runs free_fn(&variable) when the variable leaves its scope; for tests, where brevity wins. */

@@ -21,7 +21,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SMALL_BATCH = 512 * 1024 /* bytes that are gathered in less time than a wake-up takes */ };
+enum {
+    SMALL_BATCH = 512 * 1024, /* bytes that are gathered in less time than a wake-up takes */
+    SHARE = 32 * 1024         /* bytes that are worth a thread of the caller's */
+};
 
 typedef enum slot_state { EMPTY, FILLING, READY, HELD } slot_state;
 
@@ -46,6 +49,7 @@ typedef struct range {
 struct wf_data_reader {
     wf_data_reader_spec spec;
     uint32_t n_fields, n_slots;
+    int64_t grain; /* records that are worth a thread of the caller's */
     slot slots[WF_READER_MAX_DEPTH + WF_READER_HELD + 1];
     pthread_t thread;
     bool started;
@@ -95,17 +99,58 @@ static slot *claim(wf_data_reader *r)
     return s;
 }
 
-/* Gathers a claimed batch; nobody else touches the slot meanwhile. */
-static void fill(const wf_data_reader *r, slot *s)
+typedef struct filling {
+    const wf_data_reader *r;
+    slot *s;
+    pthread_mutex_t lock; /* of the slot's rc and err, and of first */
+    int64_t first;        /* of the records whose error they are */
+} filling;
+
+/* Of several errors that of the first records counts, as if they had been gathered in order. */
+static void note_error(filling *f, int64_t begin, wf_status rc, const wf_err *err)
 {
-    for (uint64_t i = 0; i < s->batch.n; i++)
-        s->at[i] = wf_order_record(&s->order, s->position + i);
-    s->rc = WF_OK;
-    for (uint32_t f = 0; s->rc == WF_OK && f < r->n_fields; f++) {
-        s->fields[f].dims[0] = (int64_t)s->batch.n;
-        s->rc = wf_dataset_gather_in(r->spec.dataset, f, s->batch.epoch, s->at, s->batch.n,
-                                     s->fields[f].data, &s->err);
+    pthread_mutex_lock(&f->lock);
+    if (f->s->rc == WF_OK || begin < f->first) {
+        f->s->rc = rc;
+        f->s->err = *err;
+        f->first = begin;
     }
+    pthread_mutex_unlock(&f->lock);
+}
+
+static void fill_range(void *arg, int64_t begin, int64_t end)
+{
+    filling *all = arg;
+    const wf_data_reader *r = all->r;
+    slot *s = all->s;
+    size_t n = (size_t)(end - begin);
+    wf_status rc = WF_OK;
+    wf_err err;
+
+    for (int64_t i = begin; i < end; i++)
+        s->at[i] = wf_order_record(&s->order, s->position + (uint64_t)i);
+    for (uint32_t f = 0; rc == WF_OK && f < r->n_fields; f++)
+        rc = wf_dataset_gather_in(r->spec.dataset, f, s->batch.epoch, s->at + begin, n,
+                                  (char *)s->fields[f].data +
+                                      (size_t)begin *
+                                          wf_dataset_field(r->spec.dataset, f)->record_bytes,
+                                  &err);
+    if (rc != WF_OK)
+        note_error(all, begin, rc, &err);
+}
+
+/* Gathers a claimed batch; nobody else touches the slot meanwhile. */
+static void fill(const wf_data_reader *r, slot *s, const wf_reader_threads *by)
+{
+    filling all = {.r = r, .s = s, .lock = PTHREAD_MUTEX_INITIALIZER};
+
+    s->rc = WF_OK;
+    for (uint32_t f = 0; f < r->n_fields; f++)
+        s->fields[f].dims[0] = (int64_t)s->batch.n;
+    if (by && by->share)
+        by->share(by->pool, (int64_t)s->batch.n, r->grain, fill_range, &all);
+    else
+        fill_range(&all, 0, (int64_t)s->batch.n);
 }
 
 static void *run_thread(void *arg)
@@ -124,7 +169,7 @@ static void *run_thread(void *arg)
         }
         r->line[(r->line_first + r->line_n++) % r->spec.depth] = (uint32_t)(s - r->slots);
         pthread_mutex_unlock(&r->lock);
-        fill(r, s);
+        fill(r, s, NULL);
         pthread_mutex_lock(&r->lock);
         s->state = s->dropped ? EMPTY : READY;
         if (r->awaited)
@@ -193,16 +238,24 @@ static wf_status start_thread(wf_data_reader *r, wf_err *err)
     return WF_OK;
 }
 
+/* Bytes of a record in all fields, UINT64_MAX if they are more. */
+static uint64_t bytes_of_record(const wf_dataset *d)
+{
+    uint64_t record = 0;
+
+    for (uint32_t i = 0; i < wf_dataset_n_fields(d); i++)
+        if (__builtin_add_overflow(record, wf_dataset_field(d, i)->record_bytes, &record))
+            return UINT64_MAX;
+    return record;
+}
+
 uint32_t wf_data_reader_depth_for(const wf_dataset *d, uint64_t batch)
 {
-    uint64_t record = 0, block, window;
+    uint64_t record = bytes_of_record(d), block, window;
 
     wf_dataset_blocks(d, &block, &window);
     if (block) /* reading and parsing take longer than a wake-up */
         return WF_READER_DEPTH;
-    for (uint32_t i = 0; i < wf_dataset_n_fields(d); i++)
-        if (__builtin_add_overflow(record, wf_dataset_field(d, i)->record_bytes, &record))
-            return WF_READER_DEPTH;
     return record && batch <= SMALL_BATCH / record ? 0 : WF_READER_DEPTH;
 }
 
@@ -222,6 +275,7 @@ wf_status wf_data_reader_new(const wf_data_reader_spec *spec, wf_data_reader **o
     r->spec = *spec;
     r->n_fields = wf_dataset_n_fields(spec->dataset);
     r->n_slots = spec->depth + WF_READER_HELD + 1;
+    r->grain = 1 + (int64_t)(SHARE / WF_MAX(bytes_of_record(spec->dataset), 1));
     pthread_mutex_init(&r->lock, NULL); /* these three cannot fail on Linux */
     pthread_cond_init(&r->work, NULL);
     pthread_cond_init(&r->ready, NULL);
@@ -371,7 +425,7 @@ wf_status wf_data_reader_next(wf_data_reader *r, const wf_batch **out, wf_err *e
     if (!s)
         return WF_OK;
     if (mine) {
-        fill(r, s);
+        fill(r, s, &r->spec.threads);
         r->late++;
     }
     if (s->rc != WF_OK) {

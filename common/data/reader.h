@@ -6,8 +6,9 @@
  * the reader's own fills up to `depth` batches ahead.
  *
  * Nobody waits for a wake-up (30 us) who could do the work: when no batch is ready,
- * wf_data_reader_next gathers one itself, on the caller's thread. The thread sleeps when `depth`
- * batches are ready, and is woken when half are left. Depth 0 has no thread.
+ * wf_data_reader_next gathers one itself, on the caller's thread and those that share its work. The
+ * thread sleeps when `depth` batches are ready, and is woken when half are left. Depth 0 has no
+ * thread.
  *
  * Measured (bench/reader.c, MNIST's shape, 2 cores): gathering takes 6.7 us for 32 images, 23 for
  * 128, 93 for 512. With depth 4 and a core to spare the trainer pays 4 to 6 us a batch whatever its
@@ -45,6 +46,15 @@ typedef struct wf_batch {
                               * the data is aligned to WF_BUF_ALIGN */
 } wf_batch;
 
+/* Threads that share work with the caller: calls fn(arg, begin, end) for ranges that make up [0,
+ * n), each of `grain` or more unless n is less, and returns when all are done. This room knows no
+ * pools. */
+typedef struct wf_reader_threads {
+    void *pool;
+    void (*share)(void *pool, int64_t n, int64_t grain,
+                  void (*fn)(void *arg, int64_t begin, int64_t end), void *arg);
+} wf_reader_threads;
+
 typedef struct wf_data_reader_spec {
     const wf_dataset *dataset; /* borrowed for the reader's life */
     uint64_t batch;            /* records of a batch, > 0 */
@@ -53,6 +63,7 @@ typedef struct wf_data_reader_spec {
     uint32_t depth;          /* batches ahead, at most WF_READER_MAX_DEPTH */
     const wf_device *device; /* that batches are copied to: they lie in memory pinned for it; NULL:
                               * they are not copied to a device */
+    wf_reader_threads threads; /* of the caller, for batches that are not ready; {0}: it is alone */
 } wf_data_reader_spec;
 
 /* The depth to give for batches of so many records: 0 when gathering one costs less than waking a

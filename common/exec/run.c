@@ -6,6 +6,7 @@
 #include "common/optim/finite.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 /* Gives outputs that nobody bound a place; allocates the first time only (P3). */
@@ -154,10 +155,34 @@ wf_status wf_plan_after_event(wf_plan *p, wf_device_event *e, wf_err *err)
                    e->device->name);
 }
 
-static bool is_finite(const wf_port *port, const void *data)
+typedef struct looking {
+    const float *x;
+    atomic_bool *bad;
+} looking;
+
+static void look_at_range(void *arg, int64_t begin, int64_t end)
+{
+    const looking *l = arg;
+
+    if (!wf_all_finite(l->x + begin, (size_t)(end - begin)))
+        atomic_store_explicit(l->bad, true, memory_order_relaxed);
+}
+
+/* By the threads that made it: much of it is in the caches of their processors. */
+static bool all_finite_f32(const wf_plan *p, const float *x, int64_t n)
+{
+    enum { SHARE = 1 << 14 };
+    atomic_bool bad = false;
+    looking l = {x, &bad};
+
+    wf_pool_for(p->pool, n, SHARE, look_at_range, &l);
+    return !bad;
+}
+
+static bool is_finite(const wf_plan *p, const wf_port *port, const void *data)
 {
     if (port->dtype == WF_F32)
-        return wf_all_finite(data, (size_t)port->elems);
+        return all_finite_f32(p, data, port->elems);
     if (port->dtype == WF_F64)
         return all_finite_f64(data, port->elems);
     return true;
@@ -189,7 +214,7 @@ static wf_status check_output(const wf_plan *p, uint32_t i, wf_err *err)
     wf_buf *copy = NULL;
     wf_status rc = on_host(p, i, &copy, &data, err);
 
-    if (rc == WF_OK && !is_finite(port, data))
+    if (rc == WF_OK && !is_finite(p, port, data))
         rc = wf_fail(err, WF_NUMERIC, "lower the learning rate, or look at the data",
                      "%s \"%s\" holds a NaN or an infinity",
                      port->variable ? "the gradient of" : "output",

@@ -13,6 +13,7 @@
  * the caller raises `round` before it looks at `sleepers`: one of the two sees the other.
  */
 #include "common/kernels/pool.h"
+#include "common/base/clock.h"
 #include "common/base/size.h"
 
 #include <errno.h>
@@ -27,8 +28,10 @@
 
 enum {
     SPINS_A_YIELD = 128,
-    SPINS = 2000
-}; /* of 15 to 50 ns: longer than the gap between two kernels of a step */
+    SPINS = 2000, /* of 15 to 50 ns: longer than the gap between two large kernels of most steps */
+    SPINS_MOST = 16000 /* of a helper that was woken again soon: there are gaps of small kernels */
+};
+static const int64_t SOON_NS = 3 * WF_NS_PER_MS / 10; /* from falling asleep to the next round */
 
 typedef struct helper {
     wf_pool *pool;
@@ -99,20 +102,26 @@ static void do_ranges(wf_pool *p, uint32_t round, uint32_t number)
     }
 }
 
-/* The next round after `seen`, spinning first. */
-static uint32_t await_round(wf_pool *p, uint32_t seen)
+/* The next round after `seen`, spinning first. Waking up takes longer than many kernels, so *spins
+ * doubles where sleep was short, and halves where it was long. */
+static uint32_t await_round(wf_pool *p, uint32_t seen, int *spins)
 {
-    for (int i = 0; i < SPINS; i++) {
+    int64_t slept_ns;
+
+    for (int i = 0; i < *spins; i++) {
         uint32_t now = atomic_load_explicit(&p->round, memory_order_acquire);
 
         if (now != seen)
             return now;
         rest(i);
     }
+    slept_ns = wf_now_ns();
     atomic_fetch_add(&p->sleepers, 1);
     while (atomic_load(&p->round) == seen)
         futex_wait(&p->round, seen);
     atomic_fetch_sub(&p->sleepers, 1);
+    slept_ns = wf_now_ns() - slept_ns;
+    *spins = slept_ns < SOON_NS ? WF_MIN(*spins * 2, SPINS_MOST) : WF_MAX(*spins / 2, SPINS);
     return atomic_load(&p->round);
 }
 
@@ -120,9 +129,10 @@ static void *work(void *arg)
 {
     const helper *h = arg;
     uint32_t seen = 0;
+    int spins = SPINS;
 
     for (;;) {
-        seen = await_round(h->pool, seen);
+        seen = await_round(h->pool, seen, &spins);
         if (atomic_load(&h->pool->ending))
             return NULL;
         do_ranges(h->pool, seen, h->number);

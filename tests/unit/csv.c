@@ -514,6 +514,38 @@ static void a_label_that_is_no_class_is_told_by_the_batch(void **state)
     wf_dataset_free(&d);
 }
 
+/* The last record first. */
+static void share_backwards(void *pool, int64_t n, int64_t grain,
+                            void (*fn)(void *arg, int64_t begin, int64_t end), void *arg)
+{
+    (void)pool, (void)grain;
+    for (int64_t i = n; i > 0; i--)
+        fn(arg, i - 1, i);
+}
+
+static void of_several_labels_that_are_no_class_the_first_is_told(void **state)
+{
+    const one o = {.columns = number, .n_columns = 1, .want = WF_I64};
+    wf_dataset *d = NULL;
+    wf_data_reader *r = NULL;
+    const wf_batch *b;
+    wf_err err = {0};
+
+    (void)state;
+    assert_int_equal(open_text(&o, "a\n0\n7\n3\n1\n", &d, NULL), WF_OK);
+    assert_int_equal(wf_dataset_check_labels(d, 0, 3, NULL), WF_OK);
+    assert_int_equal(
+        wf_data_reader_new(
+            &(wf_data_reader_spec){.dataset = d, .batch = 4, .threads = {NULL, share_backwards}},
+            &r, NULL),
+        WF_OK);
+    assert_int_equal(wf_data_reader_open(r, 0, 0, 0, 4, 0, NULL), WF_OK);
+    assert_int_equal(wf_data_reader_next(r, &b, &err), WF_INVALID);
+    assert_non_null(strstr(err.what, "t.csv:3: the label is 7; there are 3 classes, 0 to 2"));
+    wf_data_reader_free(&r);
+    wf_dataset_free(&d);
+}
+
 static void a_label_between_classes_is_no_class(void **state)
 {
     const one o = {.columns = number, .n_columns = 1, .want = WF_F32};
@@ -645,6 +677,7 @@ int main(void)
         cmocka_unit_test(columns_and_schemas_that_do_not_fit_are_refused),
         cmocka_unit_test(a_bad_cell_is_told_with_its_line),
         cmocka_unit_test(a_label_that_is_no_class_is_told_by_the_batch),
+        cmocka_unit_test(of_several_labels_that_are_no_class_the_first_is_told),
         cmocka_unit_test(a_label_between_classes_is_no_class),
         cmocka_unit_test(files_that_do_not_belong_together_are_refused),
         cmocka_unit_test(a_digest_tells_other_content),

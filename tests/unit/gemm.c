@@ -203,7 +203,8 @@ static void threads_do_not_change_bits(void **state)
 {
     static const shape shapes[] = {{200, 100, 300}, {70, 400, 600}, {1000, 33, 40},  {5, 900, 700},
                                    {300, 2, 500},   {31, 64, 8},    {128, 128, 128}, {1500, 1, 403},
-                                   {7, 1, 20},      {900, 301, 1},  {1, 1, 50},      {40, 1, 1}};
+                                   {7, 1, 20},      {900, 301, 1},  {1, 1, 50},      {40, 1, 1},
+                                   {128, 128, 784}, {20, 30, 1600}, {16, 40, 5000}};
 
     (void)state;
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
@@ -233,7 +234,7 @@ static void threads_do_not_change_bits(void **state)
 
             product(p, then, 1, &x, x.c);
             check(&x, bias ? x.bias : NULL);
-            for (uint32_t threads = 2; wf_gemm_is_here() && threads <= 3; threads++) {
+            for (uint32_t threads = 2; wf_gemm_is_here() && threads <= 5; threads++) {
                 product(p, then, threads, &x, other);
                 if (WF_MIN(z.m, z.n) >= 4 || z.n == 1 ||
                     z.k == 1) /* of a few vectors OpenBLAS does it */

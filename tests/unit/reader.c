@@ -57,6 +57,21 @@ static wf_data_reader *start(uint64_t batch, bool shuffle, uint32_t depth)
     return r;
 }
 
+/* The last range first, and none of one size. */
+static void share_backwards(void *pool, int64_t n, int64_t grain,
+                            void (*fn)(void *arg, int64_t begin, int64_t end), void *arg)
+{
+    int *calls = pool;
+
+    assert_true(grain > 0);
+    ++*calls;
+    if (n > 5)
+        fn(arg, n - n / 5, n);
+    if (n > 5)
+        fn(arg, n / 2, n - n / 5);
+    fn(arg, 0, n > 5 ? n / 2 : n);
+}
+
 /* ---- memory for a device ---- */
 
 static int n_pinned;
@@ -292,6 +307,26 @@ static void batches_for_a_device_are_pinned(void **state)
     }
 }
 
+static void threads_of_the_caller_share_a_batch(void **unused)
+{
+    int calls = 0;
+    wf_data_reader_spec spec = {.dataset = data,
+                                .batch = 32,
+                                .seed = SEED,
+                                .shuffle = true,
+                                .threads = {&calls, share_backwards}};
+    wf_data_reader *r = NULL;
+
+    (void)unused;
+    assert_int_equal(wf_data_reader_new(&spec, &r, NULL), WF_OK);
+    assert_int_equal(wf_data_reader_open(r, 3, 1, 100, 199, 0, NULL), WF_OK);
+    for (uint64_t i = 0; i < 4; i++)
+        take(r, true, 3, 1, 100, 199, i, 32);
+    assert_null(next(r));
+    assert_int_equal(calls, 4);
+    wf_data_reader_free(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -304,6 +339,7 @@ int main(void)
         cmocka_unit_test(a_thread_is_for_batches_that_are_worth_one),
         cmocka_unit_test(what_cannot_be_read_is_refused),
         cmocka_unit_test(batches_for_a_device_are_pinned),
+        cmocka_unit_test(threads_of_the_caller_share_a_batch),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

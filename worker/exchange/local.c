@@ -18,7 +18,7 @@
 #include <stdlib.h>
 
 enum {
-    CHUNK = 32 << 10 /* elements: half of a second-level cache with one slot and its gradient */
+    CHUNK = 1 << 10 /* elements: so few that threads get shares of one size */
 };
 
 /* ---- weights ---- */
@@ -100,18 +100,19 @@ static void update_chunks(void *arg, int64_t begin, int64_t end)
     const wf_local *l = arg;
     uint32_t i = 0;
 
-    for (int64_t k = begin; k < end; k++) {
+    for (int64_t k = begin, next; k < end; k = next) {
         const wf_local_variable *v;
-        uint64_t chunk;
+        uint64_t chunks, first;
 
         while (i + 1 < l->n_updated && (uint64_t)k >= l->updated[i + 1]->first_chunk)
             i++;
         v = l->updated[i];
-        chunk = (uint64_t)k - v->first_chunk;
-        if (count_chunks(l, v) == 1)
-            update_range(l, v, 0, v->count);
-        else
-            update_range(l, v, chunk * CHUNK, WF_MIN((chunk + 1) * CHUNK, v->count));
+        chunks = count_chunks(l, v);
+        first = (uint64_t)k - v->first_chunk;
+        next = WF_MIN(end, (int64_t)(v->first_chunk + chunks));
+        update_range(l, v, first * CHUNK,
+                     chunks == 1 ? v->count
+                                 : WF_MIN(((uint64_t)next - v->first_chunk) * CHUNK, v->count));
     }
 }
 

@@ -38,12 +38,21 @@ static int64_t round_up(int64_t n, int64_t to)
     return (n + to - 1) / to * to;
 }
 
+int64_t wf_gemm_blocks(int64_t k, int64_t *block)
+{
+    int64_t blocks = blocks_of(k, K_BLOCK);
+
+    *block = (k + blocks - 1) / blocks;
+    return blocks;
+}
+
 /* k and n in blocks of one size, but for the last. */
 static int64_t k_block(const wf_gemm *g)
 {
-    int64_t blocks = blocks_of(g->k, K_BLOCK);
+    int64_t block;
 
-    return (g->k + blocks - 1) / blocks;
+    (void)wf_gemm_blocks(g->k, &block);
+    return block;
 }
 
 static int64_t n_block(const wf_gemm *g)

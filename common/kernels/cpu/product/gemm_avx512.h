@@ -38,6 +38,9 @@ typedef struct wf_gemm {
                      order; not by wf_gemm_go_packed */
 } wf_gemm;
 
+/* How many blocks of k the sums of a product are made in, each of *block but for the last: the sum
+ * of each block by itself, all added in their order, has the same bits. */
+int64_t wf_gemm_blocks(int64_t k, int64_t *block);
 /* What a call of wf_gemm_go wants besides, aligned to 64. It is enough for every product of no more
  * rows, columns and k that lies likewise. */
 size_t wf_gemm_room(const wf_gemm *g);

@@ -11,24 +11,27 @@
 
 #include <string.h>
 
-/* Multiply-adds that are worth a thread of their own: about 5 us. */
-#define THREAD_WORK INT64_C(500000)
+/* Multiply-adds of whole vectors that are worth a thread of their own: about 3 us. */
+#define THREAD_WORK INT64_C(200000)
 /* Below it rounding the factors outweighs what multiplying gains. */
 #define BF16_LEAST INT64_C(1000000)
 enum { TILE = 16, ALIGN = 64 };
 /* OpenBLAS is the better one where a product is next to one of vectors. */
 enum { VECTORS = 4, FEW_STEPS = 16 };
 enum { SPLIT_STEPS = 256, SPLIT_USES = 100 };
+enum { PARTS_MOST = 1 << 16 }; /* floats of sums that are made apart */
 
 /* In bfloat16; else by our own kernels, if there are cells or a vector; else through OpenBLAS. */
 struct wf_product_way {
     wf_product p;
     bool bias, relu, vectors;
     wf_product_tiles *rounding, *splitting; /* or NULL */
-    /* C in across x down cells, with workspace for each; 0: none */
+    /* C in across x down cells, with workspace for each; 0: none. Sums of so many groups of blocks
+     * of k are made apart, at parts_at of the workspace but for those of the first group, and then
+     * added; 1: all of k at once. */
     wf_gemm gemm;
-    int64_t down, across;
-    size_t room;
+    int64_t down, across, deep;
+    size_t room, parts_at;
     bool sums; /* of B's rows, as doubles at sums_at of the workspace */
     size_t sums_at;
 };
@@ -70,28 +73,56 @@ static int64_t cell_columns(const wf_product_way *w)
     return (n + TILE - 1) / TILE * TILE;
 }
 
-/* What the cells of one thread cost, in cycles or so: vectors of C times k, and packing B, which
- * every cell does for itself; reading A is worth something too. */
-static double cost_of(const wf_product_way *w)
+/* Blocks of k [*first, end) of a group. */
+static int64_t group(const wf_product_way *w, int64_t i, int64_t *first)
 {
-    double rows = (double)cell_rows(w), columns = (double)cell_columns(w), k = (double)w->p.k;
+    int64_t block, blocks = wf_gemm_blocks(w->p.k, &block);
 
-    return k * (rows * columns / (2 * TILE) + columns * (w->p.trans_b ? 0.5 : 0.25) +
-                rows * (w->p.trans_a ? 0.25 : 0.1));
+    *first = i * blocks / w->deep;
+    return (i + 1) * blocks / w->deep;
 }
 
-/* The cheapest grid of cells, one for each thread that there is work for. */
+/* Sums of blocks that are made apart from C. */
+static int64_t parts_of(const wf_product_way *w)
+{
+    int64_t block, ignored;
+
+    return wf_gemm_blocks(w->p.k, &block) - group(w, 0, &ignored);
+}
+
+/* What the cells of one thread cost, in cycles or so: vectors of C times k, and packing B, which
+ * every cell does for itself; reading A is worth something too, the more so where another processor
+ * has made a part of it; and so is adding up sums that were made apart. */
+static double cost_of(const wf_product_way *w)
+{
+    double rows = (double)cell_rows(w), columns = (double)cell_columns(w);
+    double k = (double)((w->p.k + w->deep - 1) / w->deep);
+    double added =
+        (double)(parts_of(w) * w->p.m * w->p.n) / (double)(w->down * w->across * w->deep);
+
+    return k * (rows * columns / (2 * TILE) + columns * (w->p.trans_b ? 0.5 : 0.25) + rows * 0.25) +
+           added * 0.2;
+}
+
+/* The cheapest grid of cells, one for each thread that there is work for. Sums are made apart where
+ * they stay in the caches. */
 static void lay_cells(wf_product_way *w, uint32_t threads)
 {
-    int64_t cells = WF_MIN((int64_t)threads, w->p.m * w->p.n * w->p.k / THREAD_WORK + 1);
+    int64_t work = w->p.m * (int64_t)wf_align_up((size_t)w->p.n, TILE) * w->p.k, block;
+    int64_t cells = WF_MIN((int64_t)threads, work / THREAD_WORK + 1);
+    int64_t blocks = wf_gemm_blocks(w->p.k, &block);
     wf_product_way best = *w;
     double least = 0;
 
-    for (w->down = 1; w->down <= WF_MIN(cells, w->p.m); w->down++) {
-        w->across = WF_MIN(cells / w->down, (w->p.n + TILE - 1) / TILE);
-        if (least == 0 || cost_of(w) < least) {
-            best = *w;
-            least = cost_of(w);
+    for (w->deep = 1; w->deep <= WF_MIN(cells, blocks); w->deep++) {
+        if (w->deep > 1 && (w->sums || parts_of(w) * w->p.m * w->p.n > PARTS_MOST))
+            break;
+        for (w->down = 1; w->down <= WF_MIN(cells / w->deep, w->p.m); w->down++) {
+            w->across = WF_MIN(cells / w->deep / w->down, (w->p.n + TILE - 1) / TILE);
+            if (least == 0 || cost_of(w) < least) {
+                best = *w;
+                least = cost_of(w);
+            }
         }
     }
     *w = best;
@@ -113,9 +144,11 @@ static void prepare_own(wf_prep *prep, wf_product_way *w)
                         .add = p->beta == 1,
                         .relu = w->relu};
     w->room = wf_align_up(wf_gemm_room(&w->gemm), ALIGN);
-    w->sums_at = (size_t)(w->down * w->across) * w->room;
+    w->sums_at = w->parts_at = (size_t)(w->down * w->across * w->deep) * w->room;
     prep->workspace_bytes =
-        WF_MAX(prep->workspace_bytes, w->sums_at + (w->sums ? (size_t)p->n * sizeof(double) : 0));
+        WF_MAX(prep->workspace_bytes,
+               w->sums_at + (w->sums ? (size_t)p->n * sizeof(double) : 0) +
+                   (w->deep > 1 ? (size_t)(parts_of(w) * p->m * p->n) * sizeof(float) : 0));
 }
 
 wf_status wf_product_prepare(wf_prep *prep, const wf_product *p, uint32_t then,
@@ -149,23 +182,83 @@ typedef struct job {
     char *workspace;
 } job;
 
+static float *part_at(const job *j, int64_t i)
+{
+    return (float *)(void *)(j->workspace + j->w->parts_at) + i * j->w->p.m * j->w->p.n;
+}
+
+/* The sums of a group's blocks of k, of a cell. */
+static void go_group(const job *j, wf_gemm g, int64_t i, int64_t row, int64_t column, char *room)
+{
+    int64_t size, end, first, own, ignored;
+    const wf_product_way *w = j->w;
+
+    (void)wf_gemm_blocks(w->p.k, &size);
+    end = group(w, i, &first);
+    own = group(w, 0, &ignored);
+    g.relu = false;
+    for (int64_t b = first; b < end; b++) {
+        int64_t k = b * size;
+        float *c = b < own ? j->c : part_at(j, b - own);
+
+        g.k = WF_MIN(size, w->p.k - k);
+        g.add = b < own && (b > 0 || w->gemm.add);
+        wf_gemm_go(&g, j->a + (g.trans_a ? row + k * g.lda : row * g.lda + k),
+                   j->b + (g.trans_b ? column * g.ldb + k : column + k * g.ldb), NULL,
+                   c + row * g.ldc + column, room);
+    }
+}
+
 static void cells_range(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
     const wf_product_way *w = j->w;
 
     for (int64_t i = begin; i < end; i++) {
-        int64_t row = i / w->across * w->gemm.m, column = i % w->across * w->gemm.n;
+        int64_t deep = i / (w->down * w->across), at = i % (w->down * w->across);
+        int64_t row = at / w->across * w->gemm.m, column = at % w->across * w->gemm.n;
+        char *room = j->workspace + (size_t)i * w->room;
         wf_gemm g = w->gemm;
 
         g.sums = j->sums && row == 0 ? j->sums + column : NULL;
         g.m = WF_MIN(g.m, w->p.m - row);
         g.n = WF_MIN(g.n, w->p.n - column);
-        if (g.m > 0 && g.n > 0)
+        if (g.m <= 0 || g.n <= 0)
+            continue;
+        if (w->deep > 1)
+            go_group(j, g, deep, row, column, room);
+        else
             wf_gemm_go(&g, j->a + (g.trans_a ? row : row * g.lda),
                        j->b + (g.trans_b ? column * g.ldb : column),
-                       j->bias ? j->bias + column : NULL, j->c + row * g.ldc + column,
-                       j->workspace + (size_t)i * w->room);
+                       j->bias ? j->bias + column : NULL, j->c + row * g.ldc + column, room);
+    }
+}
+
+WF_MULTIVERSION static void add_part(float *c, const float *part, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        c[i] += part[i];
+}
+
+WF_MULTIVERSION static void finish_row(float *c, const float *bias, bool relu, int64_t n)
+{
+    for (int64_t i = 0; bias && i < n; i++)
+        c[i] += bias[i];
+    for (int64_t i = 0; relu && i < n; i++)
+        c[i] = c[i] < 0 ? 0 : c[i];
+}
+
+/* Rows of C: the sums of blocks that were made apart, in the order of k, as wf_gemm_go adds them.
+ */
+static void add_parts(void *arg, int64_t begin, int64_t end)
+{
+    const job *j = arg;
+    int64_t n = j->w->p.n, parts = parts_of(j->w);
+
+    for (int64_t i = begin; i < end; i++) {
+        for (int64_t k = 0; k < parts; k++)
+            add_part(j->c + i * n, part_at(j, k) + i * n, n);
+        finish_row(j->c + i * n, j->bias, j->w->relu, n);
     }
 }
 
@@ -212,7 +305,9 @@ void wf_product_go(const wf_product_way *w, const wf_run *run, const void *a, co
     if (w->down) {
         job j = {w, a, b, bias, c, NULL, run->workspace};
 
-        wf_pool_for(run->pool, w->down * w->across, 1, cells_range, &j);
+        wf_pool_for(run->pool, w->down * w->across * w->deep, 1, cells_range, &j);
+        if (w->deep > 1)
+            wf_pool_for(run->pool, w->p.m, 1 + WF_GRAIN / (4 * w->p.n), add_parts, &j);
         return;
     }
     p.a = a;
