@@ -16,7 +16,8 @@ static wf_status make(wf_shell *s, wf_master_loop *l, wf_err *err)
 
     if (snprintf(jobs, sizeof jobs, "%s/jobs", s->conf->state_dir) >= (int)sizeof jobs)
         return wf_fail(err, WF_INVALID, NULL, "the path %.200s is too long", s->conf->state_dir);
-    WF_TRY(wf_master_loop_open(l, s->conf, s->incarnation, s->session, jobs, NULL, err));
+    WF_TRY(wf_master_loop_open(l, s->conf, s->incarnation, s->session, jobs, NULL, wf_disk_posix(),
+                               err));
     wf_master_loop_admit(l, &conf);
     WF_TRY(wf_shell_connect(s, &conf, err));
     wf_master_set_net(l->master, s->net);

@@ -216,7 +216,9 @@ static wf_status fit(fitting *f, wf_err *err)
                                     .checkpoint_dir = checkpoints,
                                     .threads = wf_lib_threads(o->threads),
                                     .device = o->device,
-                                    .memory = f->job->conf->memory},
+                                    .memory = f->job->conf->memory,
+                                    .temporary = o->temporary != 0,
+                                    .optimizer = o->optimizer ? &o->optimizer->named : NULL},
                      &f->fit, err);
     if (rc == WF_OK)
         rc = train(f, err);

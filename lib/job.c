@@ -129,32 +129,65 @@ static void passed(void *arg, uint64_t step, const char *sentence)
         l->tell(l->arg, sentence);
 }
 
+static wf_status check_step(int64_t step, wf_err *err)
+{
+    if (step >= WEFT_STEP_BEST)
+        return WF_OK;
+    return wf_fail(err, WF_INVALID, "take WEFT_STEP_NEWEST or WEFT_STEP_BEST", "%lld is no step",
+                   (long long)step);
+}
+
+/* `optimizer` NULL: its state is not wanted. */
+static wf_status read_state(const weft_job *j, const char *dir, int64_t step, listener *l,
+                            weft_list **weights, weft_list **optimizer, wf_err *err)
+{
+    wf_weights w = {.wants_optimizer = optimizer != NULL};
+    wf_status rc = check_step(step, err);
+
+    if (rc == WF_OK)
+        rc = read_weights(j, dir, step, passed, l, &w, err);
+    if (rc == WF_OK)
+        rc = wf_lib_list(&w.list, w.from, weights, err);
+    if (rc == WF_OK) {
+        (*weights)->learnt = w.learnt;
+        w.learnt = (wf_learnt_list){0};
+    }
+    if (rc == WF_OK && optimizer)
+        rc = wf_lib_list(&w.optimizer, w.from, optimizer, err);
+    if (rc != WF_OK)
+        weft_list_free(weights);
+    wf_weights_close(&w);
+    return rc;
+}
+
 weft_code weft_job_weights(const weft_job *j, const char *checkpoint_dir, int64_t step,
                            void (*passed_over)(void *arg, const char *sentence), void *arg,
                            weft_list **out, weft_error *error)
 {
     listener l = {passed_over, arg};
-    wf_weights w = {0};
     wf_err err = {0};
-    wf_status rc;
 
     WF_LIB_NEED(out);
     *out = NULL;
     WF_LIB_NEED(j);
     WF_LIB_NEED(checkpoint_dir);
-    if (step < WEFT_STEP_BEST)
-        return wf_lib_end(wf_fail(&err, WF_INVALID, "take WEFT_STEP_NEWEST or WEFT_STEP_BEST",
-                                  "%lld is no step", (long long)step),
-                          &err, error);
-    rc = read_weights(j, checkpoint_dir, step, passed, &l, &w, &err);
-    if (rc == WF_OK)
-        rc = wf_lib_list(&w.list, w.from, out, &err);
-    if (rc == WF_OK) {
-        (*out)->learnt = w.learnt;
-        w.learnt = (wf_learnt_list){0};
-    }
-    wf_weights_close(&w);
-    return wf_lib_end(rc, &err, error);
+    return wf_lib_end(read_state(j, checkpoint_dir, step, &l, out, NULL, &err), &err, error);
+}
+
+weft_code weft_job_state(const weft_job *j, const char *checkpoint_dir, int64_t step,
+                         weft_list **weights, weft_list **optimizer, weft_error *error)
+{
+    listener nobody = {0};
+    wf_err err = {0};
+
+    WF_LIB_NEED(weights);
+    *weights = NULL;
+    WF_LIB_NEED(optimizer);
+    *optimizer = NULL;
+    WF_LIB_NEED(j);
+    WF_LIB_NEED(checkpoint_dir);
+    return wf_lib_end(read_state(j, checkpoint_dir, step, &nobody, weights, optimizer, &err), &err,
+                      error);
 }
 
 static wf_status list(const char *dir, const char *job, weft_checkpoint **out, size_t *n,

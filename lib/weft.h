@@ -306,6 +306,13 @@ WEFT_API weft_code weft_job_weights(const weft_job *j, const char *checkpoint_di
                                     void (*passed_over)(void *arg, const char *sentence), void *arg,
                                     weft_list **out, weft_error *error);
 
+/* The same, and the state of the optimizer, for a training that goes on with it
+ * (weft_fit_options.optimizer): slots as "VARIABLE/SLOT", float32 of the variable's shape, and how
+ * many updates it has had as "VARIABLE/updates" [1], int64. Rows of unbounded tables have none
+ * here. Errors: those of weft_job_weights; both lists are NULL then. */
+WEFT_API weft_code weft_job_state(const weft_job *j, const char *checkpoint_dir, int64_t step,
+                                  weft_list **weights, weft_list **optimizer, weft_error *error);
+
 enum { WEFT_MAX_METRICS = 64 };
 
 typedef struct weft_metric {
@@ -398,6 +405,12 @@ typedef struct weft_fit_options {
     int (*report)(void *arg, const weft_report *report);
     void *arg;
     const char *device; /* "cuda:0", a GPU of this host; NULL: the cpu */
+    int temporary; /* folder and checkpoint_dir are removed afterwards: nothing of them is waited
+                    * for to be safe from a crash of the machine */
+    /* The state of an optimizer, of weft_job_state, that a new run goes on with; slots that the
+     * job's optimizer has not are passed over. NULL: it begins anew. Lent until weft_fit ends. One
+     * that does not fit the variables fails the job. */
+    const weft_list *optimizer;
 } weft_fit_options;
 
 /* Trains a job in this process until it is done: a master and one worker that holds the variables,

@@ -35,6 +35,7 @@
 #include "common/base/disk.h"
 #include "common/base/status.h"
 #include "common/data/listing.h"
+#include "common/tensor/named.h"
 #include "common/tensor/tensor.h"
 #include "common/wire/control.pb-c.h"
 #include "common/wire/net.h"
@@ -77,6 +78,8 @@ typedef struct wf_prepared {
     const wf_strategy *strategy;
     const wf_tensor *const *initial; /* first values of start.variables, f32; data NULL: a ps
                                         computes them */
+    const wf_named_list *optimizer;  /* whose state the first values have beside them (list_initial
+                                        of generation/restore.c); borrowed; NULL: it begins anew */
     uint32_t shares;                 /* of work that reads it, beside the job */
 } wf_prepared;
 /* Gives one share back; the last one frees. On the master's thread. */

@@ -52,7 +52,12 @@ static wf_status make_conf(wf_fit *f, const wf_fit_conf *conf, wf_err *err)
     return f->conf->checkpoint_dir ? WF_OK : wf_fail_nomem(err, strlen(conf->checkpoint_dir));
 }
 
-static wf_status open_master(wf_fit *f, const char *state_dir, wf_err *err)
+static wf_disk *disk_of(const wf_fit_conf *how)
+{
+    return how->temporary ? wf_disk_temporary() : wf_disk_posix();
+}
+
+static wf_status open_master(wf_fit *f, const wf_fit_conf *how, wf_err *err)
 {
     wf_net_conf conf = wf_net_defaults();
     wf_transport *t = NULL;
@@ -61,8 +66,11 @@ static wf_status open_master(wf_fit *f, const char *state_dir, wf_err *err)
     conf.incarnation = wf_random_id();
     conf.pid = (uint64_t)getpid();
     conf.cluster = f->conf->name;
-    snprintf(f->jobs, sizeof f->jobs, "%s/jobs", state_dir); /* shorter than that of make_conf */
-    WF_TRY(wf_master_loop_open(&f->loop, f->conf, conf.incarnation, "", f->jobs, "local", err));
+    snprintf(f->jobs, sizeof f->jobs, "%s/jobs",
+             how->state_dir); /* shorter than that of make_conf */
+    WF_TRY(wf_master_loop_open(&f->loop, f->conf, conf.incarnation, "", f->jobs, "local",
+                               disk_of(how), err));
+    f->loop.optimizer = how->optimizer;
     wf_master_loop_admit(&f->loop, &conf);
     WF_TRY(wf_net_new(&conf, &f->master_net, err));
     WF_TRY(wf_wires_listen(f->wires, MASTER, &t, err));
@@ -97,7 +105,7 @@ static wf_status open_worker(wf_fit *f, const wf_fit_conf *how, wf_err *err)
                           &f->trainer, err));
     return wf_worker_new(&(wf_worker_conf){.incarnation = conf.incarnation,
                                            .ops = wf_trainer_ops(f->trainer),
-                                           .disk = wf_disk_posix(),
+                                           .disk = disk_of(how),
                                            .pool = f->pool,
                                            .progress_ns = 100 * WF_NS_PER_MS,
                                            .session = "",
@@ -115,7 +123,7 @@ wf_status wf_fit_open(const wf_fit_conf *conf, wf_fit **out, wf_err *err)
     f->loop.lock = -1;
     WF_TRY(make_conf(f, conf, err));
     WF_TRY(wf_wires_new(1, &f->wires, err));
-    WF_TRY(open_master(f, conf->state_dir, err));
+    WF_TRY(open_master(f, conf, err));
     return open_worker(f, conf, err);
 }
 

@@ -12,6 +12,7 @@
 #include "common/conf/conf.h"
 #include "common/wire/net.h"
 #include "master/master.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct wf_fit wf_fit;
@@ -23,6 +24,8 @@ typedef struct wf_fit_conf {
     const char *device;             /* of its plans: "cuda:0"; NULL: the cpu */
     const char *loss_log;           /* as in wf_trainer_conf */
     const struct wf_memory *memory; /* likewise: borrowed until wf_fit_close */
+    const wf_named_list *optimizer; /* as in wf_master_loop: borrowed until wf_fit_close */
+    bool temporary;                 /* both folders go when it is over: nothing has to be durable */
 } wf_fit_conf;
 
 /* Starts it; `conf` is read during the call only. Close *out after an error as well. Errors:

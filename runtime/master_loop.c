@@ -28,6 +28,7 @@ static wf_status prepare(void *arg, const char *job, const char *text, const cha
     char folder[PATH_MAX];
 
     WF_TRY(wf_master_prepare(job, text, path, &l->cluster, out, err));
+    (*out)->optimizer = l->optimizer;
     snprintf(folder, sizeof folder, "%s/%s", l->jobs_dir, job);
     wf_history_describe(l->background, folder, text, path);
     return WF_OK;
@@ -79,7 +80,7 @@ static wf_status lock_state(wf_master_loop *l, wf_err *err)
     char path[PATH_MAX];
 
     snprintf(path, sizeof path, "%s/master", l->state_dir);
-    WF_TRY(wf_disk_make_dirs(wf_disk_posix(), path, err));
+    WF_TRY(wf_disk_make_dirs(l->disk, path, err));
     snprintf(path, sizeof path, "%s/master/lock", l->state_dir);
     l->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (l->lock < 0)
@@ -109,7 +110,7 @@ static wf_status make_master(wf_master_loop *l, const wf_cluster_conf *conf, uin
                                          .session = session,
                                          .tasks = tasks,
                                          .n_tasks = n,
-                                         .disk = wf_disk_posix(),
+                                         .disk = l->disk,
                                          .journal_dir = journal,
                                          .checkpoint_dir = conf->checkpoint_dir,
                                          .dead_ns = conf->dead_ms * WF_NS_PER_MS,
@@ -128,17 +129,18 @@ static wf_status make_master(wf_master_loop *l, const wf_cluster_conf *conf, uin
 
 wf_status wf_master_loop_open(wf_master_loop *l, const wf_cluster_conf *conf, uint64_t incarnation,
                               const char *session, const char *jobs_dir, const char *strategy,
-                              wf_err *err)
+                              wf_disk *disk, wf_err *err)
 {
     *l = (wf_master_loop){.cluster = {conf->n_ps, conf->n_workers, strategy},
                           .state_dir = strdup(conf->state_dir),
                           .jobs_dir = strdup(jobs_dir),
                           .checkpoint_dir = strdup(conf->checkpoint_dir),
+                          .disk = disk,
                           .lock = -1};
     if (!l->state_dir || !l->jobs_dir || !l->checkpoint_dir)
         return wf_fail_nomem(err, strlen(conf->state_dir));
     WF_TRY(lock_state(l, err));
-    WF_TRY(wf_disk_make_dirs(wf_disk_posix(), conf->checkpoint_dir, err));
+    WF_TRY(wf_disk_make_dirs(l->disk, conf->checkpoint_dir, err));
     WF_TRY(wf_background_new(&l->background, err));
     return make_master(l, conf, incarnation, session, err);
 }

@@ -6,6 +6,7 @@
 #ifndef WF_RUNTIME_MASTER_LOOP_H
 #define WF_RUNTIME_MASTER_LOOP_H
 
+#include "common/base/disk.h"
 #include "common/conf/conf.h"
 #include "common/wire/net.h"
 #include "master/generation/prepare.h"
@@ -20,16 +21,19 @@ typedef struct wf_master_loop {
     wf_history history;
     wf_master_cluster cluster; /* a compilation may go on while the configuration is freed */
     char *state_dir, *jobs_dir, *checkpoint_dir;
+    wf_disk *disk; /* of the journal and of checkpoints */
     int lock;
+    const wf_named_list *optimizer; /* that jobs go on with, as wf_prepared has it; NULL: none */
 } wf_master_loop;
 
 /* Locks the state folder of `conf`, makes folders, starts the background threads and the master.
  * `session` is borrowed; each run has a folder in `jobs_dir`; `strategy` is whatever jobs say, or
- * NULL. Close it after an error as well. Errors: WF_EXISTS when another master uses the folder;
- * WF_IO; WF_NOMEM; those of the journal. */
+ * NULL; journal and checkpoints are on `disk`. Close it after an error as well. Errors: WF_EXISTS
+ * when another master uses the folder; WF_IO; WF_NOMEM; those of the journal. */
 WF_MUST_USE wf_status wf_master_loop_open(wf_master_loop *l, const wf_cluster_conf *conf,
                                           uint64_t incarnation, const char *session,
-                                          const char *jobs_dir, const char *strategy, wf_err *err);
+                                          const char *jobs_dir, const char *strategy, wf_disk *disk,
+                                          wf_err *err);
 /* What the master wants of its net: to be called before the net is made. */
 void wf_master_loop_admit(const wf_master_loop *l, wf_net_conf *conf);
 /* Takes events and what is done in the background, and does what is due. Sets *any if there was

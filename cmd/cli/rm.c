@@ -80,7 +80,7 @@ static wf_status forget_here(const wf_cluster_conf *conf, const char *state_dir,
 
     of.state_dir = state_dir;
     WF_TRY(wf_place_runs_of(conf, &places, err));
-    rc = wf_master_loop_open(&l, &of, wf_random_id(), "", places.jobs, NULL, err);
+    rc = wf_master_loop_open(&l, &of, wf_random_id(), "", places.jobs, NULL, wf_disk_posix(), err);
     if (rc == WF_OK)
         rc = make_net(&of, &l, &net, err);
     for (size_t i = 0; rc == WF_OK && i < n; i++)

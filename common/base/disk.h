@@ -58,6 +58,9 @@ struct wf_disk_file {
 
 /* The real one. It has no state and is never freed; any thread may use it. */
 wf_disk *wf_disk_posix(void);
+/* The same for files that nobody looks for after a crash, since whoever made their folder removes
+ * it: nothing is waited for to be durable. */
+wf_disk *wf_disk_temporary(void);
 
 /* Opens a file that the caller closes. */
 WF_MUST_USE wf_status wf_disk_open(wf_disk *d, const char *path, wf_disk_mode mode,

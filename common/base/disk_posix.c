@@ -205,21 +205,27 @@ static wf_status posix_free_bytes(wf_disk *d, const char *path, uint64_t *bytes,
     return WF_OK;
 }
 
-static const wf_disk_ops posix_ops = {
-    .open = posix_open,
-    .write = posix_write,
-    .read = posix_read,
-    .size = posix_size,
-    .cut = posix_cut,
-    .sync = posix_sync,
-    .close = posix_close,
-    .rename = posix_rename,
-    .remove = posix_remove,
-    .make_dir = posix_make_dir,
-    .sync_dir = posix_sync_dir,
-    .list = posix_list,
-    .free_bytes = posix_free_bytes,
-};
+static wf_status no_sync(wf_disk_file *f, wf_err *err)
+{
+    (void)f, (void)err;
+    return WF_OK;
+}
+
+static wf_status no_sync_dir(wf_disk *d, const char *path, wf_err *err)
+{
+    (void)d, (void)path, (void)err;
+    return WF_OK;
+}
+
+#define OPS(sync_file, sync_folder)                                                                \
+    {                                                                                              \
+        .open = posix_open, .write = posix_write, .read = posix_read, .size = posix_size,          \
+        .cut = posix_cut, .sync = (sync_file), .close = posix_close, .rename = posix_rename,       \
+        .remove = posix_remove, .make_dir = posix_make_dir, .sync_dir = (sync_folder),             \
+        .list = posix_list, .free_bytes = posix_free_bytes,                                        \
+    }
+static const wf_disk_ops posix_ops = OPS(posix_sync, posix_sync_dir);
+static const wf_disk_ops temporary_ops = OPS(no_sync, no_sync_dir);
 
 wf_disk *wf_disk_posix(void)
 {
@@ -227,4 +233,11 @@ wf_disk *wf_disk_posix(void)
     static wf_disk posix = {&posix_ops};
 
     return &posix;
+}
+
+wf_disk *wf_disk_temporary(void)
+{
+    static wf_disk temporary = {&temporary_ops};
+
+    return &temporary;
 }

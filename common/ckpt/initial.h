@@ -3,6 +3,9 @@
  *
  * No manifest has its checksum, so the file carries one: `sum` in its metadata is the XXH3-128 of
  * job, digest, and each tensor's name, dtype, dims and content, in the order of their names.
+ *
+ * A run that goes on with the optimizer of another has its slots there too, under the names that
+ * they have in a shard (ckpt.h), and how many updates a variable has had as "V/updates" [1] int64.
  */
 #ifndef WF_CKPT_INITIAL_H
 #define WF_CKPT_INITIAL_H
@@ -12,6 +15,7 @@
 
 #define WF_INITIAL_NAME "initial.safetensors"
 #define WF_INITIAL_SUM "sum" /* the key of the metadata */
+#define WF_INITIAL_UPDATES "updates"
 
 /* The checksum for the metadata of a file of tensors[n] with this content. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_initial_sum(const char *job, const char *digest, size_t n,

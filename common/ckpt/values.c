@@ -46,13 +46,28 @@ void wf_values_close(wf_values **v)
     *v = NULL;
 }
 
+static wf_status open_first(wf_values *v, wf_err *err)
+{
+    return v->first ? WF_OK : wf_shard_open(v->disk, v->first_path, &v->first, err);
+}
+
+/* What first values have of a variable beside its value; NULL: they have none. */
+static wf_status find_beside(wf_values *v, const char *variable, const char *slot,
+                             const wf_shard_tensor **out, wf_err *err)
+{
+    char name[WF_SHARD_MAX_NAME];
+
+    WF_TRY(open_first(v, err));
+    *out = wf_shard_find(v->first, wf_ckpt_tensor_name(variable, slot, 0, true, name, sizeof name));
+    return WF_OK;
+}
+
 static wf_status read_first(wf_values *v, const char *variable, uint64_t offset, uint64_t count,
                             float *to, wf_err *err)
 {
     const wf_shard_tensor *t;
 
-    if (!v->first)
-        WF_TRY(wf_shard_open(v->disk, v->first_path, &v->first, err));
+    WF_TRY(open_first(v, err));
     t = wf_shard_find(v->first, variable);
     if (!t || t->dtype != WF_F32)
         return wf_fail(err, WF_CORRUPT, NULL, "%s has no float32 \"%s\"", v->first_path, variable);
@@ -95,9 +110,16 @@ wf_status wf_values_read(wf_values *v, const char *variable, bool frozen, uint64
 wf_status wf_values_read_slot(wf_values *v, const char *variable, const char *slot, uint64_t offset,
                               uint64_t count, float *to, wf_err *err)
 {
-    if (!v->ckpt)
+    const wf_shard_tensor *t;
+
+    if (v->ckpt)
+        return wf_ckpt_read_range(v->ckpt, variable, slot, offset, count, to, err);
+    WF_TRY(find_beside(v, variable, slot, &t, err));
+    if (!t)
         return WF_OK;
-    return wf_ckpt_read_range(v->ckpt, variable, slot, offset, count, to, err);
+    if (t->dtype != WF_F32)
+        return wf_fail(err, WF_CORRUPT, NULL, "%s has no float32 \"%s\"", v->first_path, t->name);
+    return wf_shard_read(v->first, t, offset * sizeof *to, to, count * sizeof *to, err);
 }
 
 wf_status wf_values_read_array(wf_values *v, const char *variable, const char *slot,
@@ -109,9 +131,25 @@ wf_status wf_values_read_array(wf_values *v, const char *variable, const char *s
     return wf_ckpt_read_array(v->ckpt, variable, slot, offset, out, bytes, err);
 }
 
-uint64_t wf_values_updates(const wf_values *v, const char *variable, uint64_t offset)
+/* A file that cannot be read has failed as the values were. */
+static uint64_t first_updates(wf_values *v, const char *variable)
 {
-    const wf_ckpt_variable *row = v->ckpt ? wf_ckpt_variable_find(v->ckpt, variable) : NULL;
+    const wf_shard_tensor *t;
+    int64_t n;
 
+    if (find_beside(v, variable, WF_INITIAL_UPDATES, &t, NULL) != WF_OK || !t ||
+        t->dtype != WF_I64 || t->bytes != sizeof n ||
+        wf_shard_read(v->first, t, 0, &n, sizeof n, NULL) != WF_OK || n < 0)
+        return 0;
+    return (uint64_t)n;
+}
+
+uint64_t wf_values_updates(wf_values *v, const char *variable, uint64_t offset)
+{
+    const wf_ckpt_variable *row;
+
+    if (!v->ckpt)
+        return first_updates(v, variable);
+    row = wf_ckpt_variable_find(v->ckpt, variable);
     return row ? wf_ckpt_updates_at(row, offset) : 0;
 }

@@ -34,7 +34,7 @@ WF_MUST_USE wf_status wf_values_read_as(wf_values *v, const char *variable, wf_d
                                         uint64_t offset, uint64_t count, void *to, wf_err *err);
 WF_MUST_USE wf_status wf_values_read_scales(wf_values *v, const char *variable, uint64_t first,
                                             uint64_t n, float *to, wf_err *err);
-/* The same of an optimizer's slot; the first values have none, and leave `to` as it is. */
+/* The same of an optimizer's slot; first values that have none leave `to` as it is. */
 WF_MUST_USE wf_status wf_values_read_slot(wf_values *v, const char *variable, const char *slot,
                                           uint64_t offset, uint64_t count, float *to, wf_err *err);
 /* All of an array of a slice whose size the checkpoint knows, as wf_ckpt_read_array; first values
@@ -42,7 +42,8 @@ WF_MUST_USE wf_status wf_values_read_slot(wf_values *v, const char *variable, co
 WF_MUST_USE wf_status wf_values_read_array(wf_values *v, const char *variable, const char *slot,
                                            uint64_t offset, void **out, uint64_t *bytes,
                                            wf_err *err);
-/* The updates that the elements from `offset` have had; 0 for first values. */
-uint64_t wf_values_updates(const wf_values *v, const char *variable, uint64_t offset);
+/* The updates that the elements from `offset` have had; 0 for first values, unless they say it
+ * (WF_INITIAL_UPDATES). */
+uint64_t wf_values_updates(wf_values *v, const char *variable, uint64_t offset);
 
 #endif

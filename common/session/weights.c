@@ -2,6 +2,7 @@
 /* common/session/weights.c */
 #include "common/session/weights.h"
 #include "common/base/file.h"
+#include "common/ckpt/initial.h"
 #include "common/ckpt/pretrained.h"
 #include "common/compile/compile.h"
 #include "common/tensor/first_row.h"
@@ -13,6 +14,7 @@
 void wf_weights_close(wf_weights *w)
 {
     wf_named_close(&w->list);
+    wf_named_close(&w->optimizer);
     wf_learnt_close(&w->learnt);
     *w = (wf_weights){0};
 }
@@ -127,6 +129,48 @@ static wf_status read_variable(wf_ckpt *c, const wf_compiled *of, const wf_ckpt_
     return rc;
 }
 
+static wf_status add_beside(const wf_ckpt_variable *v, const char *slot, wf_tensor **t,
+                            wf_named_list *out, wf_err *err)
+{
+    char name[WF_SHARD_MAX_NAME];
+
+    return wf_named_add(out, wf_ckpt_tensor_name(v->name, slot, 0, true, name, sizeof name), t,
+                        true, err);
+}
+
+static wf_status read_slot(wf_ckpt *c, const wf_ckpt_variable *v, const char *slot,
+                           wf_named_list *out, wf_err *err)
+{
+    wf_tensor *t = NULL;
+    wf_status rc;
+
+    WF_TRY(wf_tensor_new(WF_F32, v->rank, v->dims, &t, err));
+    rc = wf_ckpt_read_range(c, v->name, slot, 0, (uint64_t)wf_elems(t), wf_f32_mut(t), err);
+    if (rc == WF_OK)
+        rc = add_beside(v, slot, &t, out, err);
+    wf_tensor_free(&t);
+    return rc;
+}
+
+/* Slices of one variable may have had different numbers of updates where several ps had them; the
+ * first one's counts. */
+static wf_status read_optimizer(wf_ckpt *c, const wf_ckpt_variable *v, wf_named_list *out,
+                                wf_err *err)
+{
+    wf_tensor *t = NULL;
+    wf_status rc;
+
+    if (v->unbounded)
+        return WF_OK;
+    for (uint32_t i = 0; i < v->n_slots; i++)
+        WF_TRY(read_slot(c, v, v->slots[i], out, err));
+    WF_TRY(wf_tensor_new(WF_I64, 1, (const int64_t[]){1}, &t, err));
+    *(int64_t *)t->data = (int64_t)wf_ckpt_updates_at(v, 0);
+    rc = add_beside(v, WF_INITIAL_UPDATES, &t, out, err);
+    wf_tensor_free(&t);
+    return rc;
+}
+
 wf_status wf_weights_read(const char *dir, const char *run, const wf_job_conf *job, int64_t step,
                           wf_ckpt_passed_over *told, void *arg, wf_weights *w, wf_err *err)
 {
@@ -142,6 +186,8 @@ wf_status wf_weights_read(const char *dir, const char *run, const wf_job_conf *j
     m = rc == WF_OK ? wf_ckpt_manifest(c) : NULL;
     for (size_t i = 0; rc == WF_OK && i < m->n_variables; i++)
         rc = read_variable(c, of, &m->variables[i], &w->list, err);
+    for (size_t i = 0; rc == WF_OK && w->wants_optimizer && i < m->n_variables; i++)
+        rc = read_optimizer(c, &m->variables[i], &w->optimizer, err);
     if (rc == WF_OK)
         rc = wf_learnt_keep(m->learnt, m->n_learnt, &w->learnt, err);
     if (rc == WF_OK)

@@ -8,6 +8,7 @@
 #include "common/ckpt/ckpt.h"
 #include "common/conf/conf.h"
 #include "common/tensor/named.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 /* In place of a step. */
@@ -18,13 +19,16 @@ typedef struct wf_weights {
                               table what wf_compile_spec.rows has */
     wf_learnt_list learnt; /* by map steps; empty in a checkpoint of a weft that did not keep it */
     char from[64];         /* its name: "step-00012000" */
+    bool wants_optimizer;  /* set by the caller */
+    wf_named_list optimizer; /* its state, if it is wanted: slots and numbers of updates of
+                                variables but unbounded tables, named as in ckpt/initial.h */
 } wf_weights;
 
 /* Reads all variables of the checkpoint of `step` of a run of `job`, below `dir`, or of the newest
  * that verifies
  * (`told` of those that it passes over), or of the one that a callback has called the best. *w is
- * all zero before, and the caller's, also after a failure. Errors: WF_NOTFOUND, WF_CORRUPT,
- * WF_MISMATCH for another model's; those of wf_compile. */
+ * all zero before but for wants_optimizer, and the caller's, also after a failure. Errors:
+ * WF_NOTFOUND, WF_CORRUPT, WF_MISMATCH for another model's; those of wf_compile. */
 WF_MUST_USE wf_status wf_weights_read(const char *dir, const char *run, const wf_job_conf *job,
                                       int64_t step, wf_ckpt_passed_over *told, void *arg,
                                       wf_weights *w, wf_err *err);

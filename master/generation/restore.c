@@ -5,6 +5,7 @@
 #include "common/ckpt/initial.h"
 #include "common/graph/graph.h"
 #include "common/log/log.h"
+#include "common/session/rule.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,9 +27,51 @@ typedef struct first_values {
     size_t n;
 } first_values;
 
+/* What the optimizer to go on with has of a variable: a slot, or the number of updates. */
+static wf_status list_beside(const wf_prepared *p, size_t variable, const char *slot,
+                             first_values *f, wf_err *err)
+{
+    const char *name = p->start.variables[variable]->name;
+    const wf_tensor *like = p->initial[variable], *from;
+    bool counts = strcmp(slot, WF_INITIAL_UPDATES) == 0;
+    char full[WF_SHARD_MAX_NAME];
+    const wf_named *row =
+        wf_named_find(p->optimizer, wf_ckpt_tensor_name(name, slot, 0, true, full, sizeof full));
+    wf_shard_tensor *t = &f->tensors[f->n];
+
+    if (!row)
+        return WF_OK;
+    from = row->tensor;
+    if (counts ? from->dtype != WF_I64 || wf_elems(from) != 1
+               : from->dtype != WF_F32 || from->rank != like->rank ||
+                     memcmp(from->dims, like->dims, like->rank * sizeof like->dims[0]) != 0)
+        return wf_fail(err, WF_MISMATCH, "begin with a new optimizer",
+                       "\"%.200s\" of the optimizer's state does not fit the variable", full);
+    *t = (wf_shard_tensor){.name = row->name, .dtype = from->dtype, .rank = from->rank};
+    memcpy(t->dims, from->dims, sizeof t->dims);
+    f->content[f->n++] = from;
+    return WF_OK;
+}
+
+/* All of them. */
+static wf_status list_optimizer(const wf_prepared *p, first_values *f, wf_err *err)
+{
+    wf_opt opt;
+
+    WF_TRY(wf_rule_get(p->start.rule, p->start.options, p->start.n_options, &opt, err));
+    for (size_t i = 0; i < p->start.n_variables; i++) {
+        if (p->start.variables[i]->kind == WF_VAR_FROZEN)
+            continue;
+        for (uint32_t k = 0; k < wf_opt_n_slots(&opt); k++)
+            WF_TRY(list_beside(p, i, wf_opt_slot_name(&opt, k), f, err));
+        WF_TRY(list_beside(p, i, WF_INITIAL_UPDATES, f, err));
+    }
+    return WF_OK;
+}
+
 static wf_status list_initial(const wf_prepared *p, first_values *f, wf_err *err)
 {
-    size_t most = p->start.n_variables + 1;
+    size_t most = (p->start.n_variables + 1) * (p->optimizer ? 2 + WF_MAX_SLOTS : 1);
 
     f->n = 0;
     f->tensors = calloc(most, sizeof *f->tensors);
@@ -46,7 +89,7 @@ static wf_status list_initial(const wf_prepared *p, first_values *f, wf_err *err
         memcpy(t->dims, from->dims, sizeof t->dims);
         f->content[f->n++] = from;
     }
-    return WF_OK;
+    return p->optimizer ? list_optimizer(p, f, err) : WF_OK;
 }
 
 static void free_list(first_values *f)

@@ -13,6 +13,7 @@ from typing import Any, Callable
 
 from . import _lib
 from ._job import Job, plain_errors
+from ._tensor import List
 
 REPORT_MS = 100
 
@@ -26,12 +27,14 @@ class Training:
     one."""
 
     def __init__(self, job: Job, folder: str, checkpoint_dir: str, threads: int,
-                 device: str | None):
+                 device: str | None, temporary: bool, optimizer: List | None):
         self.job = job
         self.callback = _lib.REPORT(self._report)
         self.options = _lib.CFitOptions(
             folder.encode(), checkpoint_dir.encode(), threads, 0, REPORT_MS, self.callback, None,
-            device.encode() if device else None)
+            device.encode() if device else None, int(temporary),
+            optimizer.handle.pointer if optimizer else None)
+        self.optimizer = optimizer  # stays as long as it is lent
         self.reports: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self.answered = threading.Event()
         self.stop = self.interrupted = False

@@ -71,7 +71,7 @@ REPORT = CFUNCTYPE(c_int, c_void_p, POINTER(CReport))
 class CFitOptions(Structure):
     _fields_ = [("folder", c_char_p), ("checkpoint_dir", c_char_p), ("threads", c_uint32),
                 ("resume", c_int), ("report_ms", c_uint32), ("report", REPORT), ("arg", c_void_p),
-                ("device", c_char_p)]
+                ("device", c_char_p), ("temporary", c_int), ("optimizer", c_void_p)]
 
 
 _OUT = POINTER(c_void_p)
@@ -104,6 +104,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "job_free": (None, [_OUT]),
     "job_feed": (c_int, [c_void_p, c_char_p, POINTER(CTensor), _ERROR]),
     "job_weights": (c_int, [c_void_p, c_char_p, c_int64, c_void_p, c_void_p, _OUT, _ERROR]),
+    "job_state": (c_int, [c_void_p, c_char_p, c_int64, _OUT, _OUT, _ERROR]),
     "job_evaluate": (c_int, [c_void_p, c_void_p, POINTER(CRunOptions), POINTER(CEvaluation),
                              _ERROR]),
     "session_open": (c_int, [c_char_p, POINTER(CSessionOptions), _OUT, _ERROR]),

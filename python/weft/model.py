@@ -39,6 +39,7 @@ class Model:
         self._lock = threading.RLock()
         self._compiled: dict[str, Any] = {}
         self._fits = 0
+        self._optimizer: List | None = None  # its state, for the next fit
         self.stop_training = False
         self.history: History | None = None
         self._handle = self._open()
@@ -232,7 +233,7 @@ class Model:
             job = Job(self._content(**self._answers(compiled)), fields)
             with plain_errors():
                 _lib.call("job_check", job.handle)
-            self._compiled = compiled
+            self._compiled, self._optimizer = compiled, None
 
     def _by_output(self, value: Any, what: str) -> Any:
         if isinstance(value, (list, tuple)):
@@ -312,7 +313,8 @@ class Model:
             device: str | None = None,
             checkpoint_dir: str | os.PathLike[str] | None = None) -> History:
         """Trains from the model's present weights, and leaves the trained ones in it, so a second
-        `fit` goes on; the optimizer's state (moments, the step of a schedule) begins anew.
+        `fit` goes on, with the optimizer's state too (moments, the step of a schedule): that begins
+        anew with `compile`.
 
         x, y, sample_weight: arrays; of several inputs or outputs a dict by name, or a list; tables
             of pandas or Arrow; or x alone a generator or loader of (x, y) or (x, y, sample_weight)
@@ -373,7 +375,8 @@ class Model:
             if os.path.getsize(begin) > 64:  # else it has no variables
                 content["weights"] = {"file": begin, "strict": False}
             job = Job(content, train, held)
-            training = Training(job, folder, checkpoints, threads, device)
+            training = Training(job, folder, checkpoints, threads, device, checkpoint_dir is None,
+                                self._optimizer)
             watch = _Watch(self, folder, own, bar)
             for c in own:
                 c.set_model(self)
@@ -395,13 +398,15 @@ class Model:
         return self.history
 
     def _take(self, job: Job, checkpoints: str, run: int) -> None:
-        """The weights of the newest checkpoint of a run become the model's."""
-        found = List()
+        """The weights of the newest checkpoint of a run become the model's, and its optimizer that
+        of the next fit."""
+        found, optimizer = List(), List()
         _lib.library().weft_job_set_run(job.handle, run)
-        _lib.call("job_weights", job.handle, checkpoints.encode(), _lib.STEP_NEWEST, None, None,
-                  found.handle.out())
+        _lib.call("job_state", job.handle, checkpoints.encode(), _lib.STEP_NEWEST,
+                  found.handle.out(), optimizer.handle.out())
         mine = {p["name"] for p in self._ports(_lib.VARIABLE)}
         self.set_weights({n: a for n, a in found.items() if n in mine})
+        self._optimizer = optimizer
 
     # ---- evaluation and inference ----
 

@@ -149,4 +149,28 @@ def test_keras():
     assert np.abs(m.predict(x) - np.asarray(net.predict(x, verbose=0))).max() < 1e-5
 
 
+def test_keras_goes_on_with_its_optimizer_as_weft_does():
+    try:
+        import keras
+    except ImportError:
+        print("no Keras here")
+        return
+    keras.utils.set_random_seed(1)
+    net = keras.Sequential([keras.Input((64,), name="x"), keras.layers.Dense(8, "tanh", name="a"),
+                            keras.layers.Dense(3, name="b")])
+    x, y = X.reshape(256, 64).numpy(), Y.numpy()
+    m = weft.Model.from_keras(net)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    for _ in range(2):  # compile begins anew, in both
+        net.compile(keras.optimizers.Adam(0.001), loss)
+        m.compile(weft.optimizers.Adam(0.001), "sparse_categorical_crossentropy")
+        for n in (256, 96, 256):
+            net.fit(x[:n], y[:n], batch_size=32, shuffle=False, verbose=0)
+            m.fit(x[:n], y[:n], batch_size=32, shuffle=False, verbose=0)
+            ours = list(m.state_dict().values())
+            for theirs in net.get_weights():
+                apart = min(np.abs(theirs - o).max() for o in ours if o.shape == theirs.shape)
+                assert apart < 1e-6, apart
+
+
 kit.run(globals(), sys.argv[2] if len(sys.argv) > 2 else None)

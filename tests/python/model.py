@@ -33,23 +33,45 @@ def weights_of(m):
     return [s["dense/kernel"], s["dense/bias"], s["dense_1/kernel"], s["dense_1/bias"]]
 
 
-def by_numpy(weights, x, y, batch, epochs, rate):
-    """Gradient descent on the mean crossentropy, in float64, records in their order."""
+def gradients(weights, rows, labels):
+    """Of the mean crossentropy, in float64."""
     a, b, c, d = weights
+    hidden = np.tanh(rows @ a + b)
+    scores = hidden @ c + d
+    p = np.exp(scores - scores.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    p[np.arange(len(rows)), labels] -= 1
+    p /= len(rows)
+    back = (p @ c.T) * (1 - hidden**2)
+    return rows.T @ back, back.sum(axis=0), hidden.T @ p, p.sum(axis=0)
+
+
+def by_numpy(weights, x, y, batch, epochs, rate):
+    """Gradient descent, in float64, records in their order."""
     x = x.astype("float64")
     for _ in range(epochs):
         for at in range(0, len(x), batch):
-            rows, labels = x[at:at + batch], y[at:at + batch]
-            hidden = np.tanh(rows @ a + b)
-            scores = hidden @ c + d
-            p = np.exp(scores - scores.max(axis=1, keepdims=True))
-            p /= p.sum(axis=1, keepdims=True)
-            p[np.arange(len(rows)), labels] -= 1
-            p /= len(rows)
-            back = (p @ c.T) * (1 - hidden**2)
-            a, b = a - rate * rows.T @ back, b - rate * back.sum(axis=0)
-            c, d = c - rate * hidden.T @ p, d - rate * p.sum(axis=0)
-    return a, b, c, d
+            g = gradients(weights, x[at:at + batch], y[at:at + batch])
+            weights = [w - rate * d for w, d in zip(weights, g)]
+    return weights
+
+
+class NumpyAdam:
+    """Kingma and Ba 2015, Algorithm 1, in the order of section 2's end, with Keras's epsilon."""
+
+    def __init__(self, weights, rate):
+        self.w, self.rate, self.t = list(weights), rate, 0
+        self.m, self.v = [0 * w for w in weights], [0 * w for w in weights]
+
+    def epoch(self, x, y, batch):
+        x = x.astype("float64")
+        for at in range(0, len(x), batch):
+            self.t += 1
+            rate = self.rate(self.t) * (1 - 0.999**self.t)**0.5 / (1 - 0.9**self.t)
+            for i, g in enumerate(gradients(self.w, x[at:at + batch], y[at:at + batch])):
+                self.m[i] = 0.9 * self.m[i] + 0.1 * g
+                self.v[i] = 0.999 * self.v[i] + 0.001 * g * g
+                self.w[i] = self.w[i] - rate * self.m[i] / (self.v[i]**0.5 + 1e-7)
 
 
 def test_fit_is_gradient_descent():
@@ -75,6 +97,65 @@ def test_a_second_fit_goes_on():
     twice.fit(X, Y, batch_size=16, epochs=2, shuffle=False, verbose=0)
     for a, b in zip(weights_of(once), weights_of(twice)):
         assert np.array_equal(a, b)
+
+
+def with_adam(rate=0.01):
+    m = dense()
+    m.compile(weft.optimizers.Adam(rate), "sparse_categorical_crossentropy")
+    return m
+
+
+def fit(m, *records, epochs=1):
+    for n in records:
+        m.fit(X[:n], Y[:n], batch_size=16, epochs=epochs, shuffle=False, verbose=0)
+    return weights_of(m)
+
+
+def test_the_optimizer_goes_on_until_compile():
+    for rate, at in ((0.01, lambda t: 0.01),
+                     (weft.optimizers.InverseTimeDecay(0.05, decay_steps=4, decay_rate=0.5),
+                      lambda t: 0.05 / (1 + 0.5 * (t - 1) / 4))):
+        once = fit(with_adam(rate), 96, epochs=3)
+        for a, b in zip(once, fit(with_adam(rate), 96, 96, 96)):
+            assert np.array_equal(a, b)
+        m = with_adam(rate)
+        want = NumpyAdam(weights_of(m), at)
+        for n in (96, 40, 16, 96):  # of other sizes too
+            want.epoch(X[:n], Y[:n], 16)
+            for a, b in zip(fit(m, n), want.w):
+                assert np.abs(a - b).max() < 1e-5, np.abs(a - b).max()
+        before = weights_of(m)
+        m.compile(weft.optimizers.Adam(rate), "sparse_categorical_crossentropy")
+        anew = NumpyAdam(before, at)
+        anew.epoch(X, Y, 16)
+        want.epoch(X, Y, 16)
+        assert max(np.abs(a - b).max() for a, b in zip(want.w, anew.w)) > 1e-3
+        for a, b in zip(fit(m, 96), anew.w):
+            assert np.abs(a - b).max() < 1e-5, np.abs(a - b).max()
+
+
+def test_a_fit_that_ends_early_leaves_its_optimizer():
+    class Stops(callbacks.Callback):
+        def on_epoch_end(self, epoch, logs):
+            if epoch == 1:
+                raise KeyError("a callback")
+
+    m, same = with_adam(), with_adam()
+    fit(m, 96)
+    fit(same, 96)
+    before = weights_of(m)
+    kit.raises(KeyError, "a callback", lambda: m.fit(
+        X, Y, batch_size=16, epochs=10**6, shuffle=False, verbose=0, callbacks=[Stops()]))
+    for a, b in zip(before, weights_of(m)):  # what failed has changed neither
+        assert np.array_equal(a, b)
+    for a, b in zip(fit(m, 96), fit(same, 96)):
+        assert np.array_equal(a, b)
+    kit.raises(weft.Error, "NaN", lambda: m.fit(np.full_like(X, np.nan), Y, verbose=0))
+    for a, b in zip(fit(m, 96), fit(same, 96)):
+        assert np.array_equal(a, b)
+    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    kit.raises(KeyboardInterrupt, "", lambda: fit(m, 96, epochs=10**6))
+    assert all(np.isfinite(w).all() for w in fit(m, 96))
 
 
 def test_seeds():

@@ -122,6 +122,70 @@ static void a_job_is_trained_evaluated_and_exported(void **state)
     weft_job_free(&j);
 }
 
+/* A run that goes on with weights and optimizer of another. */
+static weft_code go_on(const char *home, const weft_list *weights, const weft_list *optimizer,
+                       weft_list **end_weights, weft_list **end_optimizer, weft_error *why)
+{
+    char path[PATH_MAX], checkpoints[PATH_MAX + 16], text[PATH_MAX + 2048];
+    char from[PATH_MAX];
+    weft_fit_options o = {.folder = path, .threads = 1, .temporary = 1, .optimizer = optimizer};
+    weft_model *m = NULL;
+    weft_job *j = parse(JOB "epochs: 1\n");
+    weft_code rc;
+
+    snprintf(from, sizeof from, "%s", in("from.safetensors"));
+    assert_works(weft_model_of_job(j, weights, &m, &error));
+    assert_works(weft_model_save(m, from, &error));
+    weft_model_free(&m);
+    weft_job_free(&j);
+    snprintf(text, sizeof text, "%sepochs: 1\nweights: {file: \"%s\", strict: false}\n", JOB, from);
+    j = parse(text);
+    snprintf(path, sizeof path, "%s", in(home));
+    snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", path);
+    rc = weft_fit(j, &o, NULL, why);
+    if (rc == WEFT_OK)
+        assert_works(
+            weft_job_state(j, checkpoints, WEFT_STEP_NEWEST, end_weights, end_optimizer, &error));
+    weft_job_free(&j);
+    return rc;
+}
+
+static void the_state_of_an_optimizer_is_handed_on(void **state)
+{
+    weft_list *w[2] = {NULL}, *s[2] = {NULL}, *bad = NULL;
+    const weft_tensor *t;
+    float numbers[3] = {0};
+    int64_t steps = RECORDS / 8, shape[1] = {3};
+    weft_error why;
+
+    (void)state;
+    assert_int_equal(go_on("on1", NULL, NULL, &w[0], &s[0], &why), WEFT_OK);
+    t = weft_list_find(s[0], "dense/kernel/updates");
+    assert_non_null(t);
+    assert_true(t->dtype == WEFT_I64 && *(const int64_t *)t->data == steps);
+    t = weft_list_find(s[0], "dense/kernel/momentum");
+    assert_non_null(t);
+    assert_true(t->dtype == WEFT_F32 && t->rank == 2 && t->shape[1] == 3);
+    assert_int_equal(go_on("on2", w[0], s[0], &w[1], &s[1], &why), WEFT_OK);
+    assert_int_equal(*(int64_t *)weft_list_find(s[1], "dense/bias/updates")->data, 2 * steps);
+    weft_list_free(&w[1]);
+    weft_list_free(&s[1]);
+    assert_int_equal(go_on("on3", w[0], NULL, &w[1], &s[1], &why), WEFT_OK); /* it begins anew */
+    assert_int_equal(*(int64_t *)weft_list_find(s[1], "dense/bias/updates")->data, steps);
+
+    assert_works(weft_list_new(&bad, &error));
+    assert_works(weft_list_add(
+        bad, "dense/kernel/momentum",
+        &(weft_tensor){.data = numbers, .dtype = WEFT_F32, .rank = 1, .shape = shape}, &error));
+    assert_int_equal(go_on("on4", w[0], bad, &w[1], &s[1], &why), WEFT_INVALID);
+    assert_non_null(strstr(why.message, "dense/kernel/momentum"));
+    weft_list_free(&bad);
+    for (int i = 0; i < 2; i++) {
+        weft_list_free(&w[i]);
+        weft_list_free(&s[i]);
+    }
+}
+
 static size_t count_checkpoints(const char *dir, const char *name)
 {
     weft_checkpoint *list = NULL;
@@ -352,6 +416,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_no_job_is_refused),
         cmocka_unit_test(a_job_is_trained_evaluated_and_exported),
+        cmocka_unit_test(the_state_of_an_optimizer_is_handed_on),
         cmocka_unit_test(a_job_of_another_model_has_other_weights),
         cmocka_unit_test(each_training_is_a_run_of_which_the_newest_are_kept),
         cmocka_unit_test(a_job_is_stopped_and_resumed),
