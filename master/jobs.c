@@ -12,6 +12,7 @@ static void free_job(wf_job **j)
         wf_ledger_close(&(*j)->epoch->ledger);
         wf_evaluation_close(&(*j)->epoch->evaluation);
         wf_near_close(&(*j)->epoch->near);
+        wf_shards_close(&(*j)->epoch->shards);
         wf_measures_close((*j)->epoch->trained, (*j)->epoch->n_trained);
     }
     free((*j)->epoch);

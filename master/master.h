@@ -54,6 +54,7 @@ typedef struct wf_prepared {
     uint64_t batch;    /* records of a step */
     uint64_t epochs, steps, every_steps, split_records;
     uint32_t keep, every_seconds;
+    int shard;                  /* a wf_shard_policy (common/conf) */
     uint64_t eval_unit;         /* records of an evaluation that a worker is given at a time */
     bool evaluates, rolls_back; /* rolls_back: when a step makes NaN */
     bool drains;                /* the pushes of a worker's pipeline, at the end of each split */

@@ -418,6 +418,11 @@ static json_t *job_json(const wf_master *m, const wf_job *j)
     put_int(o, "lost_workers", j->lost_workers);
     put_int(o, "undone_steps", j->undone_steps);
     put_int(o, "left_out_records", j->left_out_records);
+    if (j->epoch->shard_files ||
+        (j->epoch->ledger.n && j->prepared && j->prepared->shard != WF_SHARD_DATA)) {
+        put_text(o, "shard", wf_shard_word(j->epoch->shard_files ? WF_SHARD_FILE : WF_SHARD_DATA));
+        put_int(o, "shard_files", j->epoch->shard_files);
+    }
     if (j->epoch->near.dealt_near + j->epoch->near.dealt_far) {
         put_int(o, "splits_near", j->epoch->near.dealt_near);
         put_int(o, "splits_far", j->epoch->near.dealt_far);

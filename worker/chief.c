@@ -319,6 +319,8 @@ static wf_status fill_ledger(const wf_chief *c, const Weft__Ledger *base, wf_are
     l->split_records = base->split_records;
     l->evaluated = base->evaluated;
     l->next_cut = base->next_cut;
+    l->file_ends = base->file_ends;
+    l->n_file_ends = base->n_file_ends;
     WF_TRY(fill_rounds(base, a, l, err));
     WF_TRY(
         copy_numbers(base->callbacks, base->n_callbacks, a, &l->callbacks, &l->n_callbacks, err));

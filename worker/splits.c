@@ -47,7 +47,12 @@ wf_status wf_splits_on_grant(wf_worker *w, const wf_msg *m, wf_err *err)
             s = &w->splits[i];
     if (s && body->begin <= body->next && body->next < body->end &&
         !holds(w, body->epoch, body->id)) {
-        wf_batch_id range = {body->epoch, body->id, 0, body->next, body->end};
+        wf_batch_id range = {.epoch = body->epoch,
+                             .split = body->id,
+                             .begin = body->next,
+                             .end = body->end,
+                             .order_begin = body->order_begin,
+                             .order_end = body->order_end};
 
         *s = (wf_open_split){.used = true,
                              .id = body->id,

@@ -348,6 +348,7 @@ wf_status wf_trainer_read(void *arg, const wf_batch_id *range, wf_err *err)
         return WF_OK; /* it reads a split when that is computed */
     if (!t->train.reader)
         return wf_fail(err, WF_PROTO, NULL, "a split before the first round of its data");
-    return wf_data_reader_open(t->train.reader, range->epoch, range->split,
-                               range->begin - number * t->train.batch, range->end, number, err);
+    return wf_data_reader_open_within(t->train.reader, range->epoch, range->split,
+                                      range->begin - number * t->train.batch, range->end, number,
+                                      range->order_begin, range->order_end, err);
 }

@@ -53,10 +53,12 @@ typedef struct wf_worker_job {
 } wf_worker_job;
 
 /* The records of one step: positions [begin, end) of the epoch's order; `number` counts the split's
- * steps from its begin. */
+ * steps from its begin. Of a split also the records that the order is of, as Split of
+ * common/wire/control.proto has them. */
 typedef struct wf_batch_id {
     uint32_t epoch;
     uint64_t split, number, begin, end;
+    uint64_t order_begin, order_end;
 } wf_batch_id;
 
 /* A step to compute, and what came of it. */

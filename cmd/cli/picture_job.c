@@ -174,6 +174,22 @@ static void add_near(wf_rows *t, const json_t *job)
     add(t, "near", text);
 }
 
+/* Under `shard`: file or auto. */
+static void add_shard(wf_rows *t, const json_t *job)
+{
+    unsigned long long files = (unsigned long long)wf_number_of(job, "shard_files");
+    char text[128], n[32];
+
+    if (!is_said(wf_text_of(job, "shard")))
+        return;
+    if (files)
+        snprintf(text, sizeof text, "file: no split has records of two of the %s files",
+                 wf_count_text(files, n, sizeof n));
+    else
+        snprintf(text, sizeof text, "%s: splits are of any files", wf_text_of(job, "shard"));
+    add(t, "shard", text);
+}
+
 /* Of data that grows. */
 static void add_rounds(wf_rows *t, const json_t *job)
 {
@@ -225,6 +241,7 @@ wf_status wf_picture_job(FILE *f, const wf_cluster_conf *conf, const json_t *job
         add(&t, "hint", wf_text_of(job, "hint"));
     add_numbers(&t, job);
     add_rounds(&t, job);
+    add_shard(&t, job);
     add_near(&t, job);
     wf_picture_metrics(&t, job);
     add_checkpoint(&t, conf, job);

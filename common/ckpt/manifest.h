@@ -92,6 +92,9 @@ typedef struct wf_ckpt_ledger {
     size_t n_finished;
     wf_ckpt_split *open; /* [n_open] */
     size_t n_open;
+    uint64_t *file_ends; /* [n_file_ends]: where the records of each file end, ascending; there are
+                            some where no split of the open epoch has records of two files */
+    size_t n_file_ends;
     struct wf_ckpt_rounds *rounds;    /* of data that grows; else NULL */
     struct wf_ckpt_number *callbacks; /* [n_callbacks]: their state, as the master names it */
     size_t n_callbacks;

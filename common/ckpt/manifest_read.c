@@ -285,6 +285,24 @@ static wf_status read_rounds(const source *s, const json_t *from, wf_ckpt_ledger
     return read_ids(s, from, r, err);
 }
 
+static wf_status read_file_ends(const source *s, const json_t *from, wf_ckpt_ledger *l, wf_err *err)
+{
+    const json_t *list = NULL;
+    void *room = NULL;
+
+    WF_TRY(
+        get_list(s, from, "file_ends", sizeof *l->file_ends, &list, &l->n_file_ends, &room, err));
+    l->file_ends = room;
+    for (size_t i = 0; i < l->n_file_ends; i++) {
+        const json_t *end = json_array_get(list, i);
+
+        if (!json_is_integer(end) || json_integer_value(end) < 0)
+            return bad(s, "file_ends", "a list of numbers of records", err);
+        l->file_ends[i] = (uint64_t)json_integer_value(end);
+    }
+    return WF_OK;
+}
+
 static wf_status read_ledger(const source *s, const json_t *root, wf_ckpt_ledger *l, wf_err *err)
 {
     const json_t *from = json_object_get(root, "ledger"), *list = NULL;
@@ -300,6 +318,8 @@ static wf_status read_ledger(const source *s, const json_t *root, wf_ckpt_ledger
     WF_TRY(read_ranges(s, from, l, err));
     if (json_object_get(from, "callbacks"))
         WF_TRY(get_numbers(s, from, "callbacks", &l->callbacks, &l->n_callbacks, err));
+    if (json_object_get(from, "file_ends"))
+        WF_TRY(read_file_ends(s, from, l, err));
     if (json_object_get(from, "rounds"))
         WF_TRY(read_rounds(s, json_object_get(from, "rounds"), l, err));
     WF_TRY(get_list(s, from, "open", sizeof *l->open, &list, &l->n_open, &room, err));

@@ -133,6 +133,16 @@ static json_t *rounds_of(const wf_ckpt_rounds *r)
                      "records_before", whole(r->records_before), "digest", hex(r->digest));
 }
 
+static json_t *numbers_of(const uint64_t list[], size_t n)
+{
+    json_t *out = json_array();
+    bool ok = out;
+
+    for (size_t i = 0; ok && i < n; i++)
+        ok = add(out, whole(list[i]));
+    return checked(out, ok);
+}
+
 static json_t *ledger_of(const wf_ckpt_ledger *l)
 {
     json_t *finished = json_array(), *open = json_array(), *out;
@@ -151,8 +161,11 @@ static json_t *ledger_of(const wf_ckpt_ledger *l)
                     whole(l->records), "split_records", whole(l->split_records), "evaluated",
                     (int)l->evaluated, "next_cut", whole(l->next_cut), "finished", finished, "open",
                     open);
-    if (l->n_callbacks &&
+    if (out && l->n_callbacks &&
         json_object_set_new(out, "callbacks", numbers(l->callbacks, l->n_callbacks)) != 0)
+        out = checked(out, false);
+    if (out && l->n_file_ends &&
+        json_object_set_new(out, "file_ends", numbers_of(l->file_ends, l->n_file_ends)) != 0)
         out = checked(out, false);
     if (out && l->rounds && json_object_set_new(out, "rounds", rounds_of(l->rounds)) != 0)
         out = checked(out, false);

@@ -251,6 +251,17 @@ typedef enum wf_on_nan {
     WF_NAN_ROLLBACK  /* the job goes back to its newest checkpoint */
 } wf_on_nan;
 
+/* What workers are dealt: records of any files, whole files, or files where each worker may have
+ * one. */
+typedef enum wf_shard_policy {
+    WF_SHARD_DATA = 0,
+    WF_SHARD_FILE,
+    WF_SHARD_AUTO,
+    WF_SHARDS
+} wf_shard_policy;
+/* The word of a job file. */
+const char *wf_shard_word(wf_shard_policy p);
+
 typedef struct wf_job_conf {
     wf_arena *arena;
     const char *path; /* of the file, as given: for messages */
@@ -324,7 +335,8 @@ typedef struct wf_job_conf {
     bool shuffle;                   /* true */
     const wf_conf_hosts *hosts;     /* [n_hosts]: where files of `train` are near */
     size_t n_hosts;
-    uint64_t split_records;   /* 0: chosen by the master */
+    uint64_t split_records; /* 0: chosen by the master */
+    wf_shard_policy shard;
     bool grows;               /* `train` are patterns of files that appear as it trains: */
     double poll_seconds;      /* between two looks at them */
     double settle_seconds;    /* for which a file is as it is before it is taken */

@@ -210,7 +210,47 @@ static wf_status read_on_bad_line(wf_conf_reader *r, const wf_tree *node, void *
     return wf_read_unknown(r, node, "on_bad_line", text, known, WF_COUNT(known), err);
 }
 
+static const char *const shards[WF_SHARDS] = {"data", "file", "auto"};
+
+const char *wf_shard_word(wf_shard_policy p)
+{
+    return shards[p];
+}
+
+static wf_status read_shard(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
+{
+    wf_job_conf *j = into;
+    const char *text;
+
+    WF_TRY(wf_read_text(r, node, &text, err));
+    for (int i = 0; i < WF_SHARDS; i++)
+        if (strcmp(text, shards[i]) == 0) {
+            j->shard = (wf_shard_policy)i;
+            return WF_OK;
+        }
+    return wf_read_unknown(r, node, "shard", text, shards, WF_SHARDS, err);
+}
+
 /* ---- what must hold ---- */
+
+/* Where there are no files, or not all of them yet, no worker can be given whole ones. */
+static wf_status check_shard(wf_conf_reader *r, const wf_tree *node, const wf_job_conf *j,
+                             wf_err *err)
+{
+    static const char *const no_files[] = {"synthetic", "memory"};
+
+    if (j->shard != WF_SHARD_FILE)
+        return WF_OK;
+    if (j->grows)
+        return wf_read_fail(r, node, err, WF_UNSUPPORTED, "leave \"shard\" out",
+                            "\"shard: file\" is for data whose files are all there at the start");
+    for (size_t i = 0; i < WF_COUNT(no_files); i++)
+        if (strcmp(j->format, no_files[i]) == 0)
+            return wf_read_fail(r, node, err, WF_USAGE, "leave \"shard\" out, or write auto",
+                                "data of the format \"%s\" has no files for \"shard: file\"",
+                                j->format);
+    return WF_OK;
+}
 
 static wf_status check_keys(wf_conf_reader *r, const wf_tree *node, const wf_job_conf *j,
                             wf_err *err)
@@ -353,6 +393,7 @@ static wf_status check_data(wf_conf_reader *r, const wf_tree *node, wf_job_conf 
     WF_TRY(check_kind(r, node, j, err));
     WF_TRY(wf_check_sequences(r, node, j, err));
     WF_TRY(wf_check_hosts(r, node, j, err));
+    WF_TRY(check_shard(r, node, j, err));
     return wf_check_bags(r, node, j, err);
 }
 
@@ -392,6 +433,7 @@ const wf_key wf_data_keys[] = {
     {"hosts", WF_KEY_CALL, .read = wf_read_hosts},
     {"split_records", WF_KEY_U64, .offset = offsetof(wf_job_conf, split_records), .least = 1,
      .most = UINT64_C(1) << 40},
+    {"shard", WF_KEY_CALL, .read = read_shard, .usual = "data"},
     {"new_files", WF_KEY_CALL, .read = wf_read_new_files},
     {"once", WF_KEY_LATER},
     {"cache", WF_KEY_LATER},

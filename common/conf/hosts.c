@@ -34,8 +34,9 @@ wf_status wf_check_hosts(const wf_conf_reader *r, const wf_tree *node, const wf_
 
     if (!t)
         return WF_OK;
-    if (j->shuffle)
-        return wf_read_fail(r, t, err, WF_USAGE, "add shuffle: false, or leave \"hosts\" out",
+    if (j->shuffle && j->shard != WF_SHARD_FILE)
+        return wf_read_fail(r, t, err, WF_USAGE,
+                            "add shuffle: false or shard: file, or leave \"hosts\" out",
                             "a split of shuffled records is of all files, and near no host");
     if (j->grows)
         return wf_read_fail(r, t, err, WF_USAGE, "leave one of them out",

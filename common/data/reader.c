@@ -12,6 +12,7 @@
  */
 #include "common/data/reader.h"
 #include "common/base/pages.h"
+#include "common/base/rng.h"
 #include "common/base/size.h"
 #include "common/data/order.h"
 
@@ -31,8 +32,8 @@ typedef enum slot_state { EMPTY, FILLING, READY, HELD } slot_state;
 typedef struct slot {
     wf_batch batch; /* the first member: a batch is found back by its address */
     slot_state state;
-    bool dropped; /* cancelled while FILLING */
-    uint64_t position;
+    bool dropped;            /* cancelled while FILLING */
+    uint64_t position, base; /* base: the first record of those that the order is of */
     wf_order order;
     uint64_t *at;      /* [batch] record numbers */
     wf_tensor *fields; /* [n_fields], over memory of the slot's own */
@@ -42,7 +43,7 @@ typedef struct slot {
 } slot;
 
 typedef struct range {
-    uint64_t epoch, split, position, end, index;
+    uint64_t epoch, split, position, end, index, base;
     wf_order order;
 } range;
 
@@ -89,6 +90,7 @@ static slot *claim(wf_data_reader *r)
     s->batch.index = from->index++;
     s->batch.n = WF_MIN(from->end - from->position, r->spec.batch);
     s->position = from->position;
+    s->base = from->base;
     s->order = from->order;
     from->position += s->batch.n;
     s->batch.last = from->position == from->end;
@@ -128,7 +130,7 @@ static void fill_range(void *arg, int64_t begin, int64_t end)
     wf_err err;
 
     for (int64_t i = begin; i < end; i++)
-        s->at[i] = wf_order_record(&s->order, s->position + (uint64_t)i);
+        s->at[i] = s->base + wf_order_record(&s->order, s->position - s->base + (uint64_t)i);
     for (uint32_t f = 0; rc == WF_OK && f < r->n_fields; f++)
         rc = wf_dataset_gather_in(r->spec.dataset, f, s->batch.epoch, s->at + begin, n,
                                   (char *)s->fields[f].data +
@@ -353,10 +355,21 @@ static bool grow(wf_data_reader *r)
 wf_status wf_data_reader_open(wf_data_reader *r, uint64_t epoch, uint64_t split, uint64_t first,
                               uint64_t end, uint64_t next_batch, wf_err *err)
 {
-    uint64_t records = wf_dataset_records(r->spec.dataset), block, window;
+    return wf_data_reader_open_within(r, epoch, split, first, end, next_batch, 0, 0, err);
+}
+
+wf_status wf_data_reader_open_within(wf_data_reader *r, uint64_t epoch, uint64_t split,
+                                     uint64_t first, uint64_t end, uint64_t next_batch,
+                                     uint64_t order_begin, uint64_t order_end, wf_err *err)
+{
+    const uint64_t all = wf_dataset_records(r->spec.dataset);
+    const bool within = order_end > 0;
+    /* Files of one size are not to have one order. */
+    const uint64_t seed = within ? wf_rng_fold(r->spec.seed, order_begin) : r->spec.seed;
+    uint64_t records = within ? order_end : all, block, window;
     bool room;
 
-    if (first > end || end > records)
+    if (first > end || end > records || records > all || (within && first < order_begin))
         return wf_fail(err, WF_INVALID, "check that all tasks read the same files",
                        "split %" PRIu64 " is records %" PRIu64 " to %" PRIu64
                        ", the data set has %" PRIu64,
@@ -373,7 +386,9 @@ wf_status wf_data_reader_open(wf_data_reader *r, uint64_t epoch, uint64_t split,
             .position = first + next_batch * r->spec.batch,
             .end = end,
             .index = next_batch,
-            .order = wf_order_of(r->spec.seed, epoch, records, block, window, r->spec.shuffle),
+            .base = within ? order_begin : 0,
+            .order = wf_order_of(seed, epoch, within ? records - order_begin : records, block,
+                                 window, r->spec.shuffle),
         };
     if (r->asleep)
         pthread_cond_signal(&r->work);

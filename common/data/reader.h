@@ -85,6 +85,13 @@ WF_MUST_USE wf_status wf_data_reader_open(wf_data_reader *r, uint64_t epoch, uin
                                           uint64_t first, uint64_t end, uint64_t next_batch,
                                           wf_err *err);
 
+/* The same where the order permutes records [order_begin, order_end), as those of a file, in place
+ * of all: positions in between are of these. 0, 0: of all. */
+WF_MUST_USE wf_status wf_data_reader_open_within(wf_data_reader *r, uint64_t epoch, uint64_t split,
+                                                 uint64_t first, uint64_t end, uint64_t next_batch,
+                                                 uint64_t order_begin, uint64_t order_end,
+                                                 wf_err *err);
+
 /* The next batch, borrowed until wf_data_reader_release; *out is NULL when all that was queued has
  * been given. Never waits for longer than one batch takes to gather. No more than WF_READER_HELD
  * may be out. Errors: those of wf_dataset_gather, in the batch's turn; it is passed over. */

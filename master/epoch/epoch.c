@@ -105,6 +105,8 @@ wf_status wf_epoch_journal(wf_master *m, const wf_job *j, wf_err *err)
     r.steps_before = j->epoch->steps_before;
     r.records_before = j->epoch->records_before;
     r.train_digest = wf_job_grows(j) ? j->epoch->train_digest : 0;
+    r.file_ends = j->epoch->shards.ends;
+    r.n_file_ends = j->epoch->shards.n;
     r.finished = list;
     if (rows && list)
         r.n_finished = wf_splits_ranges(&j->epoch->ledger, true, rows, list);
@@ -121,7 +123,7 @@ wf_status wf_epoch_journal(wf_master *m, const wf_job *j, wf_err *err)
 static uint64_t steps_before(const wf_job *j, uint32_t epoch)
 {
     const wf_epoch *e = j->epoch;
-    uint64_t each = wf_epoch_batches(e->train_records, j->prepared->batch);
+    uint64_t each = wf_shards_batches(&e->shards, e->train_records, j->prepared->batch);
 
     if (!wf_job_grows(j))
         return epoch * each;
@@ -137,7 +139,8 @@ static uint64_t records_behind(const wf_job *j, uint64_t before)
         return j->epoch->train_records;
     if (p->steps <= before)
         return 0;
-    return WF_MIN(j->epoch->train_records, (p->steps - before) * p->batch);
+    return wf_shards_records(&j->epoch->shards, j->epoch->train_records, p->steps - before,
+                             p->batch);
 }
 
 /* Of the next round's it is only known whether there may be any. */
@@ -236,7 +239,9 @@ static void restore_metrics(wf_epoch *e, const Weft__Ledger *l)
 static wf_status open_epoch(wf_job *j, uint32_t epoch, uint64_t records, uint64_t split_records,
                             wf_err *err)
 {
-    WF_TRY(wf_ledger_begin(&j->epoch->ledger, epoch, records, split_records, err));
+    WF_TRY(wf_ledger_begin_files(&j->epoch->ledger, epoch, records, split_records,
+                                 j->epoch->shards.n, j->epoch->shards.ends, err));
+    j->epoch->shard_files = j->epoch->shards.n;
     forget_trained(j->epoch);
     move(j, WF_EPOCH_WAS_OPENED);
     wf_near_apply(j);
@@ -252,9 +257,12 @@ static void close_epoch(wf_job *j)
 
 static wf_status begin_epoch(wf_master *m, wf_job *j, uint32_t epoch, wf_err *err)
 {
-    uint64_t before = steps_before(j, epoch);
+    uint64_t before;
     wf_err why;
 
+    if (wf_shards_choose(m, j, &why) != WF_OK)
+        return wf_job_enter(m, j, WF_JOB_FAIL, &why, err);
+    before = steps_before(j, epoch);
     if (wf_job_grows(j))
         wf_growth_begin_round(j, before);
     if (open_epoch(j, epoch, records_behind(j, before), choose_split(m, j), &why) != WF_OK)
@@ -278,7 +286,11 @@ wf_status wf_epoch_restore(wf_master *m, wf_job *j, const Weft__Ledger *l, wf_er
             return wf_job_enter(m, j, WF_JOB_FAIL, &why, err);
         WF_TRY(wf_growth_journal(m, j, err));
     }
-    rc = open_epoch(j, l->epoch, epoch_records(j, l->epoch), l->split_records, &why);
+    /* The open epoch goes on as it began, whatever "shard" is now: its positions have that order.
+     */
+    rc = wf_shards_take(&j->epoch->shards, l->n_file_ends, l->file_ends, l->records, &why);
+    if (rc == WF_OK)
+        rc = open_epoch(j, l->epoch, epoch_records(j, l->epoch), l->split_records, &why);
     if (rc != WF_OK) { /* a job file of fewer steps than are made */
         wf_err_wrap(&why, rc, "epoch %u of the checkpoint, with \"steps\" as it is now",
                     l->epoch + 1);
@@ -302,6 +314,7 @@ wf_status wf_epoch_replay(wf_job *j, const Weft__EpochRecord *r, wf_err *err)
     j->base_step = r->base_step;
     j->next_cut = r->next_cut;
     close_epoch(j);
+    WF_TRY(wf_shards_take(&e->shards, r->n_file_ends, r->file_ends, r->train_records, err));
     if (r->records) { /* 0: no epoch is open */
         WF_TRY(open_epoch(j, r->epoch, r->records, r->split_records, err));
         if (r->evaluated)
@@ -328,6 +341,7 @@ void wf_epoch_close(wf_job *j)
     }
     close_epoch(j);
     wf_near_close(&e->near);
+    wf_shards_close(&e->shards);
     wf_rounds_end(&j->rounds);
 }
 
@@ -335,6 +349,7 @@ void wf_epoch_begin_generation(wf_job *j)
 {
     close_epoch(j);
     wf_near_close(&j->epoch->near);
+    wf_shards_close(&j->epoch->shards);
     wf_rounds_close(&j->rounds);
     j->epoch->steps_before = j->epoch->records_before = 0;
     j->epoch->marked_cut = 0;
@@ -516,7 +531,7 @@ wf_status wf_epoch_on_tuned(wf_member *who, const wf_msg *msg, wf_err *err)
  * begin. */
 static wf_status next_epoch(wf_master *m, wf_job *j, wf_err *err)
 {
-    bool all = true;
+    bool all = wf_shards_known(j);
 
     if (wf_job_grows(j))
         WF_TRY(wf_growth_advance(m, j, j->epoch->ledger.epoch + 1, &all, err));
@@ -548,7 +563,7 @@ static wf_status end_with_the_best(wf_master *m, wf_job *j, wf_err *err)
 /* Opens it once a worker has said how many records there are. */
 static wf_status first_epoch(wf_master *m, wf_job *j, wf_err *err)
 {
-    bool ready = j->epoch->train_records > 0;
+    bool ready = j->epoch->train_records > 0 && wf_shards_known(j);
 
     if (j->prepared->grows)
         WF_TRY(wf_growth_advance(m, j, 0, &ready, err));

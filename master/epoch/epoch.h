@@ -15,6 +15,7 @@
 #include "master/epoch/evaluation.h"
 #include "master/epoch/ledger.h"
 #include "master/epoch/near.h"
+#include "master/epoch/shards.h"
 #include "master/epoch/tally.h"
 #include "master/job/job.h"
 
@@ -42,6 +43,9 @@ typedef struct wf_epoch {
     uint64_t train_records, eval_records; /* of the whole data; 0: not known yet */
     uint64_t train_digest;                /* of its content, since the master began; 0: not known */
     wf_near near;                         /* which splits are near which hosts */
+    wf_shards shards;                     /* the files of the open epoch, under `shard: file` */
+    size_t shard_files;                   /* of them, in the epoch that was opened last */
+    bool shards_told;                     /* that some workers are left without a file */
     uint64_t marked_cut;                  /* the next_cut that a dealt split carries the mark of */
     uint64_t steps_before, records_before; /* of data that grows: of the rounds before */
     uint32_t set_aside;                    /* splits for having killed, since one was finished */
@@ -74,9 +78,9 @@ static inline uint64_t wf_epoch_steps_before(const wf_job *j)
 {
     const wf_epoch *e = j->epoch;
 
-    return wf_job_grows(j)
-               ? e->steps_before
-               : e->ledger.epoch * wf_epoch_batches(e->train_records, j->prepared->batch);
+    return wf_job_grows(j) ? e->steps_before
+                           : e->ledger.epoch * wf_shards_batches(&e->shards, e->train_records,
+                                                                 j->prepared->batch);
 }
 
 /* Goes on with what a checkpoint's ledger says. A ledger that does not fit the job fails the job.

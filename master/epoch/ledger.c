@@ -8,14 +8,70 @@
 
 enum { MOST_SPLITS = 1 << 24 };
 
-wf_status wf_ledger_begin(wf_ledger *l, uint32_t epoch, uint64_t records, uint64_t split_records,
-                          wf_err *err)
+static uint64_t splits_of(uint64_t records, uint64_t each)
 {
-    uint64_t n = split_records ? records / split_records + (records % split_records != 0) : 0;
+    return each ? records / each + (records % each != 0) : 0;
+}
+
+/* How many splits there are; MOST_SPLITS + 1: too many. */
+static uint64_t count_splits(uint64_t records, uint64_t each, size_t n_files, const uint64_t ends[])
+{
+    uint64_t begin = 0, n = 0;
+
+    if (!n_files)
+        return splits_of(records, each);
+    for (size_t i = 0; i < n_files && begin < records && n <= MOST_SPLITS; begin = ends[i++])
+        n += splits_of(WF_MIN(ends[i], records) - begin, each);
+    return n;
+}
+
+/* Where each split begins, and of which file it is. */
+static void cut_files(wf_ledger *l, const uint64_t ends[])
+{
+    uint64_t begin = 0, id = 0;
+
+    for (size_t i = 0; begin < l->records; i++) {
+        uint64_t end = WF_MIN(ends[i], l->records);
+        wf_ledger_file *f = &l->files[l->n_files];
+
+        *f = (wf_ledger_file){.first = id, .begin = begin, .end = ends[i]};
+        for (uint64_t at = begin; at < end; at += l->split_records, id++) {
+            l->begins[id] = at;
+            l->file_of[id] = (uint32_t)l->n_files;
+        }
+        f->last = id;
+        if (f->last > f->first)
+            wf_todo_add(&l->unbegun, l->n_files++);
+        begin = end;
+    }
+    l->begins[id] = l->records;
+    wf_assert(id == l->n);
+}
+
+static wf_status make_files(wf_ledger *l, size_t n_files, const uint64_t ends[], wf_err *err)
+{
+    if (!n_files)
+        return WF_OK;
+    l->begins = calloc(l->n + 1, sizeof *l->begins);
+    l->file_of = calloc(l->n, sizeof *l->file_of);
+    l->files = calloc(n_files, sizeof *l->files);
+    if (!l->begins || !l->file_of || !l->files)
+        return wf_fail_nomem(err, (size_t)l->n * sizeof *l->begins);
+    WF_TRY(wf_todo_init(&l->unbegun, n_files, err));
+    cut_files(l, ends);
+    return WF_OK;
+}
+
+wf_status wf_ledger_begin_files(wf_ledger *l, uint32_t epoch, uint64_t records,
+                                uint64_t split_records, size_t n_files, const uint64_t ends[],
+                                wf_err *err)
+{
+    uint64_t n = count_splits(records, split_records, n_files, ends);
     wf_ledger fresh = {.epoch = epoch, .records = records, .split_records = split_records, .n = n};
     wf_status rc;
 
-    if (n == 0 || n > MOST_SPLITS)
+    if (n == 0 || n > MOST_SPLITS || n_files > MOST_SPLITS ||
+        (n_files && ends[n_files - 1] < records))
         return wf_fail(err, WF_INVALID, "check \"data:\" and \"split_records\"",
                        "%lu records in splits of %lu cannot be dealt", (unsigned long)records,
                        (unsigned long)split_records);
@@ -25,17 +81,25 @@ wf_status wf_ledger_begin(wf_ledger *l, uint32_t epoch, uint64_t records, uint64
         rc = wf_todo_init(&fresh.plain, n, err);
     if (rc == WF_OK)
         rc = wf_todo_init(&fresh.suspects, n, err);
+    if (rc == WF_OK)
+        rc = make_files(&fresh, n_files, ends, err);
     if (rc != WF_OK) {
         wf_ledger_close(&fresh);
         return rc;
     }
     for (uint64_t i = 0; i < n; i++) {
-        fresh.rows[i].next = i * split_records;
+        fresh.rows[i].next = wf_ledger_begins(&fresh, i);
         wf_todo_add(&fresh.plain, i);
     }
     wf_ledger_close(l);
     *l = fresh;
     return WF_OK;
+}
+
+wf_status wf_ledger_begin(wf_ledger *l, uint32_t epoch, uint64_t records, uint64_t split_records,
+                          wf_err *err)
+{
+    return wf_ledger_begin_files(l, epoch, records, split_records, 0, NULL, err);
 }
 
 static void forget_near(wf_ledger *l)
@@ -56,17 +120,46 @@ void wf_ledger_close(wf_ledger *l)
     wf_todo_close(&l->plain);
     wf_todo_close(&l->suspects);
     wf_index_close(&l->held);
+    free(l->begins);
+    free(l->file_of);
+    free(l->files);
+    wf_todo_close(&l->unbegun);
+    wf_index_close(&l->begun);
     *l = (wf_ledger){0};
 }
 
 uint64_t wf_ledger_begins(const wf_ledger *l, uint64_t id)
 {
-    return id * l->split_records;
+    return l->begins ? l->begins[id] : id * l->split_records;
 }
 
 uint64_t wf_ledger_ends(const wf_ledger *l, uint64_t id)
 {
-    return WF_MIN((id + 1) * l->split_records, l->records);
+    return l->begins ? l->begins[id + 1] : WF_MIN((id + 1) * l->split_records, l->records);
+}
+
+void wf_ledger_order_of(const wf_ledger *l, uint64_t id, uint64_t *begin, uint64_t *end)
+{
+    *begin = l->files ? l->files[l->file_of[id]].begin : 0;
+    *end = l->files ? l->files[l->file_of[id]].end : 0;
+}
+
+/* The split of a position. */
+static uint64_t split_at(const wf_ledger *l, uint64_t position)
+{
+    uint64_t low = 0, high = l->n;
+
+    if (!l->begins)
+        return position / l->split_records;
+    while (low + 1 < high) {
+        uint64_t middle = low + (high - low) / 2;
+
+        if (l->begins[middle] <= position)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 /* ---- plain splits, and those near a host ---- */
@@ -137,6 +230,70 @@ static bool next_plain(const wf_ledger *l, int host, uint64_t *id)
     return wf_todo_next(&l->plain, 0, id);
 }
 
+/* ---- files, and who has begun them ---- */
+
+/* The first plain split of a file. */
+static bool next_of_file(const wf_ledger *l, const wf_ledger_file *f, uint64_t *id)
+{
+    return wf_todo_next(&l->plain, f->first, id) && *id < f->last;
+}
+
+/* How far a split is from a host: 0 for one that is near it, 1 for one that is near none. */
+static int distance(const wf_ledger *l, uint64_t id, int host)
+{
+    if (!l->near || !l->near[id])
+        return l->near ? 1 : 0;
+    return wf_ledger_is_near(l, id, host) ? 0 : 2;
+}
+
+/* The first split of the nearest file that nobody has begun. */
+static bool next_unbegun(wf_ledger *l, int host, uint64_t *id)
+{
+    int least = INT32_MAX;
+
+    for (uint64_t f = 0; least > 0 && wf_todo_next(&l->unbegun, f, &f); f++) {
+        uint64_t first;
+
+        if (!next_of_file(l, &l->files[f], &first)) {
+            wf_todo_remove(&l->unbegun, f); /* until one of its splits comes back */
+            continue;
+        }
+        if (distance(l, first, host) < least) {
+            least = distance(l, first, host);
+            *id = first;
+        }
+    }
+    return least < INT32_MAX;
+}
+
+static bool next_of_files(wf_ledger *l, uint64_t incarnation, int host, uint64_t *id)
+{
+    const wf_ledger_file *own = wf_index_get(&l->begun, incarnation);
+
+    return (own && next_of_file(l, own, id)) || next_unbegun(l, host, id) ||
+           next_plain(l, host, id);
+}
+
+/* Without memory for who has begun a file it is dealt like one that another worker has. */
+static void begin_file(wf_ledger *l, uint64_t id, uint64_t incarnation)
+{
+    wf_ledger_file *f = l->files ? &l->files[l->file_of[id]] : NULL;
+
+    if (!f || (f->begun_by && f->begun_by != incarnation))
+        return;
+    f->begun_by = incarnation;
+    wf_todo_remove(&l->unbegun, l->file_of[id]);
+    (void)!wf_index_put(&l->begun, incarnation, f, NULL);
+}
+
+static void leave_file(wf_ledger *l, wf_ledger_file *f, uint64_t incarnation)
+{
+    if (!f || f->begun_by != incarnation)
+        return;
+    f->begun_by = 0;
+    wf_todo_add(&l->unbegun, (uint64_t)(f - l->files));
+}
+
 /* ---- who holds what ---- */
 
 static bool held_by(const wf_ledger *l, uint64_t id, uint64_t incarnation)
@@ -177,6 +334,7 @@ static bool lease(wf_ledger *l, uint64_t id, uint64_t incarnation)
     row->incarnation = incarnation;
     remove_plain(l, id);
     wf_todo_remove(&l->suspects, id);
+    begin_file(l, id, incarnation);
     return true;
 }
 
@@ -230,7 +388,7 @@ bool wf_ledger_deal_near(wf_ledger *l, uint64_t incarnation, int host, uint64_t 
             return false;
         holds = true;
     }
-    any = l->n && next_plain(l, host, id);
+    any = l->n && (l->files ? next_of_files(l, incarnation, host, id) : next_plain(l, host, id));
     if (l->n && !holds && wf_todo_next(&l->suspects, 0, &suspect) && (!any || suspect < *id)) {
         any = true;
         *id = suspect;
@@ -290,6 +448,8 @@ uint32_t wf_ledger_release(wf_ledger *l, uint64_t incarnation, bool died)
 
         wf_assert(row->state == WF_SPLIT_LEASED && row->incarnation == incarnation);
         unlease(l, id);
+        if (l->files)
+            leave_file(l, &l->files[l->file_of[id]], incarnation);
         row->state = WF_SPLIT_TODO;
         if (died && row->deaths < UINT8_MAX)
             row->deaths++;
@@ -299,6 +459,8 @@ uint32_t wf_ledger_release(wf_ledger *l, uint64_t incarnation, bool died)
             add_plain(l, id);
         n++;
     }
+    leave_file(l, wf_index_get(&l->begun, incarnation), incarnation);
+    wf_index_remove(&l->begun, incarnation);
     return n;
 }
 
@@ -312,7 +474,7 @@ bool wf_ledger_deadly(const wf_ledger *l, uint64_t *id)
 
 void wf_ledger_restore(wf_ledger *l, uint64_t begin, uint64_t end)
 {
-    for (uint64_t i = begin / l->split_records; i < l->n && wf_ledger_begins(l, i) < end; i++) {
+    for (uint64_t i = split_at(l, begin); i < l->n && wf_ledger_begins(l, i) < end; i++) {
         wf_split_row *row = &l->rows[i];
 
         if (row->state == WF_SPLIT_FINISHED || begin > row->next || end <= row->next)

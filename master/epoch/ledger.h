@@ -9,6 +9,10 @@
  * say of which it died; so a split that may be the next to be given up is dealt alone, to a worker
  * that holds nothing else, and only that one tells.
  *
+ * Under `shard: file` no split has records of two files, so that splits have unequal sizes. Whoever
+ * holds a split of a file is dealt the rest of that file first, and a worker without a file begins
+ * one that nobody has begun, as long as there are any.
+ *
  * What happens to a split costs the same whatever their number; what happens to a holder costs as
  * much as it holds.
  *
@@ -45,6 +49,12 @@ typedef struct wf_split_row {
     uint32_t before, after; /* 1 + the id of its neighbours in the holder's list; 0: none */
 } wf_split_row;
 
+/* Splits of a file: ids [first, last), positions [begin, end). */
+typedef struct wf_ledger_file {
+    uint64_t first, last, begin, end;
+    uint64_t begun_by; /* an incarnation; 0: nobody, or its worker is lost */
+} wf_ledger_file;
+
 typedef struct wf_ledger {
     uint32_t epoch;
     uint64_t records, split_records;
@@ -60,12 +70,27 @@ typedef struct wf_ledger {
     wf_todo *near_plain; /* [n_hosts + 1] */
     uint32_t n_hosts;
     wf_index held; /* incarnation: the row that it was dealt last */
+    /* Under `shard: file`; NULL and 0 otherwise, where all splits but the last have one size. */
+    uint64_t *begins;      /* [n + 1] */
+    uint32_t *file_of;     /* [n] */
+    wf_ledger_file *files; /* [n_files] */
+    size_t n_files;
+    wf_todo unbegun; /* files that nobody has begun; some may have nothing to deal any more */
+    wf_index begun;  /* incarnation: the file that it has begun last */
 } wf_ledger;
 
 /* Begins an epoch: all splits are to do. Errors: WF_NOMEM, WF_INVALID. */
 WF_MUST_USE wf_status wf_ledger_begin(wf_ledger *l, uint32_t epoch, uint64_t records,
                                       uint64_t split_records, wf_err *err);
+/* The same where no split may have records of two files: their records end at ends[n_files],
+ * ascending, the last at or behind `records`. Splits are of split_records, but for the last of each
+ * file. n_files 0: as above. */
+WF_MUST_USE wf_status wf_ledger_begin_files(wf_ledger *l, uint32_t epoch, uint64_t records,
+                                            uint64_t split_records, size_t n_files,
+                                            const uint64_t ends[], wf_err *err);
 void wf_ledger_close(wf_ledger *l);
+/* The records that the order of a split is of: those of its file, or all of the data (0, 0). */
+void wf_ledger_order_of(const wf_ledger *l, uint64_t id, uint64_t *begin, uint64_t *end);
 /* The range of split id. */
 uint64_t wf_ledger_begins(const wf_ledger *l, uint64_t id);
 uint64_t wf_ledger_ends(const wf_ledger *l, uint64_t id);
@@ -80,9 +105,10 @@ bool wf_ledger_any_to_do(const wf_ledger *l);
  * it. */
 WF_MUST_USE wf_status wf_ledger_place(wf_ledger *l, uint32_t n_hosts, const uint64_t near[],
                                       wf_err *err);
-/* Leases a split to do: the first that is near the worker's host, else the first that is near none,
- * else the first, so that nobody waits for a split near it. host -1: it is near none. False when
- * there is none for that worker. */
+/* Leases a split to do: one of the file that the worker has begun, or else of one that nobody has
+ * begun, if there are files; in either case, or without files, the first that is near the worker's
+ * host, else the first that is near none, else the first, so that nobody waits for a split near it.
+ * host -1: it is near none. False when there is none for that worker. */
 bool wf_ledger_deal_near(wf_ledger *l, uint64_t incarnation, int host, uint64_t *id);
 /* The same for whoever has no host: the first split to do, where nobody said which are near. */
 bool wf_ledger_deal(wf_ledger *l, uint64_t incarnation, uint64_t *id);

@@ -130,12 +130,14 @@ static void give_up(wf_job *j)
     WF_LOG_WARN("splits.anywhere", "job=%s why=\"no memory, or more than %d hosts\"", j->name,
                 WF_LEDGER_HOSTS);
     wf_near_close(&j->epoch->near);
+    j->epoch->near.told = true;
 }
 
 void wf_near_take(wf_job *j, size_t n_files, Weft__FileRecords *const files[])
 {
     if (!j->epoch->near.files && n_files && !list_files(&j->epoch->near, n_files, files))
         give_up(j);
+    j->epoch->near.told = true;
 }
 
 void wf_near_settle(const wf_master *m, wf_job *j)

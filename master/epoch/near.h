@@ -23,6 +23,7 @@ typedef struct wf_near {
         uint64_t hosts; /* a bit for each that has it near */
     } * files;          /* [n_files]; NULL: no worker has said which there are */
     size_t n_files;
+    bool told; /* a worker of this generation has said which there are, if there are any */
     uint64_t dealt_near, dealt_far; /* splits, since the files are known */
 } wf_near;
 

@@ -19,7 +19,7 @@ static const uint64_t most_bytes = UINT64_C(1) << 48; /* of one report, and most
 /* The planned step before position `at` of the open epoch. */
 static uint64_t planned_step(const wf_job *j, uint64_t at)
 {
-    return wf_epoch_steps_before(j) + wf_epoch_batches(at, j->prepared->batch);
+    return wf_epoch_steps_before(j) + wf_shards_batches(&j->epoch->shards, at, j->prepared->batch);
 }
 
 void wf_splits_move_next_cut(wf_job *j)
@@ -60,6 +60,7 @@ static wf_status grant(wf_master *m, wf_job *j, wf_member *who, uint64_t id, wf_
     body.begin = wf_ledger_begins(&j->epoch->ledger, id);
     body.next = j->epoch->ledger.rows[id].next;
     body.end = wf_ledger_ends(&j->epoch->ledger, id);
+    wf_ledger_order_of(&j->epoch->ledger, id, &body.order_begin, &body.order_end);
     body.cut_at = cut_place(j, body.next, body.end);
     if (body.cut_at)
         j->epoch->marked_cut = j->next_cut;
@@ -276,6 +277,8 @@ wf_status wf_splits_ledger_make(const wf_job *j, wf_splits_ledger *out, wf_err *
     out->body.split_records = l->split_records;
     out->body.evaluated = wf_epoch_is_evaluated(j);
     out->body.next_cut = j->next_cut;
+    out->body.file_ends = j->epoch->shards.ends;
+    out->body.n_file_ends = j->epoch->shards.n;
     out->round = (wf_round_message){0};
     if (wf_job_grows(j))
         WF_TRY(add_rounds(j, out, err));

@@ -402,7 +402,7 @@ static wf_status fill_hosts(wf_prepared *p, const wf_job_conf *job, wf_err *err)
     }
     p->hosts = rows;
     p->n_hosts = job->n_hosts;
-    p->start.tells_files = p->n_hosts > 0;
+    p->start.tells_files = p->n_hosts > 0 || (job->shard != WF_SHARD_DATA && !job->grows);
     return WF_OK;
 }
 
@@ -454,6 +454,7 @@ static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *run,
     p->every_seconds = job->every_seconds;
     p->keep = job->keep;
     p->split_records = job->split_records;
+    p->shard = job->shard;
     p->evaluates = wf_job_evaluates(job);
     p->balances = job->balance;
     p->balance_over = job->balance_over;

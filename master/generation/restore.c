@@ -244,6 +244,12 @@ static wf_status copy_ledger(const wf_manifest *manifest, wf_restored *out, wf_e
     l->split_records = from->split_records;
     l->evaluated = from->evaluated;
     l->next_cut = from->next_cut;
+    l->n_file_ends = from->n_file_ends;
+    l->file_ends = wf_arena_array(out->arena, from->n_file_ends + 1, sizeof *l->file_ends);
+    if (!l->file_ends)
+        return wf_fail_nomem(err, from->n_file_ends * sizeof *l->file_ends);
+    if (from->n_file_ends)
+        memcpy(l->file_ends, from->file_ends, from->n_file_ends * sizeof *l->file_ends);
     l->finished = wf_arena_array(out->arena, n, sizeof(*l->finished));
     if (!l->finished)
         return wf_fail_nomem(err, n * sizeof(*l->finished));

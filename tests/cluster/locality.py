@@ -59,6 +59,19 @@ def each_worker_reads_what_is_near(weft):
                       shown)
 
 
+def shuffled_files_are_near_under_shard_file(weft):
+    with weftlib.Cluster(weft, ps=1, workers=2, transport="tcp") as c:
+        spread_hosts(c)
+        make(c, NEAR + "\n  shard: file", epochs=4)
+        c.write("job.yaml", c.read("job.yaml").replace("shuffle: false", "shuffle: true"))
+        c.must("up")
+        c.must("train", "job.yaml")
+        job = c.job("near")
+        splits = 4 * FILES * EACH // SPLIT
+        weftlib.check(job["splits_near"] + job["splits_far"] == splits, f"{job}")
+        weftlib.check(job["splits_near"] >= splits * 3 / 4, f"{job['splits_near']} of {splits} are near")
+
+
 def one_worker_takes_all(weft):
     """Those that are near it, and then the others: none is left."""
     with weftlib.Cluster(weft, ps=1, workers=1, transport="tcp") as c:
@@ -101,4 +114,4 @@ def bad_hosts_are_refused(weft):
 
 
 if __name__ == "__main__":
-    weftlib.main([each_worker_reads_what_is_near, one_worker_takes_all, a_new_master_knows_it_too, bad_hosts_are_refused])
+    weftlib.main([each_worker_reads_what_is_near, shuffled_files_are_near_under_shard_file, one_worker_takes_all, a_new_master_knows_it_too, bad_hosts_are_refused])

@@ -3,6 +3,7 @@
  * what costs time: a step's arithmetic, a shard on disk. A killed process leaves nothing but its
  * files. */
 #include "common/base/size.h"
+#include "common/conf/conf.h"
 #include "tests/sim/world.h"
 #include <string.h>
 
@@ -21,6 +22,28 @@ static bool fails_to_start(process *p)
     return true;
 }
 
+/* Where the records of a file begin: files grow in size. */
+static uint64_t shard_at(const wf_sim *s, uint64_t i)
+{
+    uint64_t n = s->spec.shards;
+
+    return s->spec.records * i * (i + 1) / (n * (n + 1));
+}
+
+static void list_shards(wf_sim *s, wf_worker_job *out)
+{
+    static char path[] = "part";
+
+    for (uint32_t i = 0; i < s->spec.shards; i++) {
+        weft__file_records__init(&s->shards[i]);
+        s->shards[i].path = path;
+        s->shards[i].records = shard_at(s, i + 1) - shard_at(s, i);
+        s->shard_list[i] = &s->shards[i];
+    }
+    out->files = s->shard_list;
+    out->n_files = s->spec.shards;
+}
+
 static wf_status worker_start(void *arg, const Weft__Start *start, wf_worker_job *out, wf_err *err)
 {
     wf_sim *s = ((process *)arg)->sim;
@@ -33,6 +56,8 @@ static wf_status worker_start(void *arg, const Weft__Start *start, wf_worker_job
                            .checksums = s->spec.flip_per_mille > 0,
                            .pipeline = s->spec.pipeline,
                            .at_once = s->spec.ps ? s->spec.at_once : 1};
+    if (s->spec.shards)
+        list_shards(s, out);
     return s->spec.files ? wf_sim_open_round(arg, start->round, out, err) : WF_OK;
 }
 
@@ -46,7 +71,14 @@ static void worker_halt(void *arg)
 
 static wf_status worker_read(void *arg, const wf_batch_id *range, wf_err *err)
 {
-    (void)arg, (void)range, (void)err;
+    wf_sim *s = ((process *)arg)->sim;
+
+    (void)err;
+    for (uint32_t i = 0; i < s->spec.shards; i++)
+        if (shard_at(s, i) <= range->begin && range->begin < shard_at(s, i + 1) &&
+            (range->order_begin != shard_at(s, i) || range->order_end != shard_at(s, i + 1) ||
+             range->end > range->order_end))
+            wf_sim_broken(s, "a split is of one file", range->begin, range->end);
     return WF_OK;
 }
 
@@ -139,7 +171,9 @@ static wf_status master_prepare(void *arg, const char *job, const char *text, co
     const wf_model_spec model = wf_sim_model(((process *)arg)->sim);
 
     (void)text, (void)path;
-    return wf_model_prepare(&model, job, out, err);
+    WF_TRY(wf_model_prepare(&model, job, out, err));
+    (*out)->shard = ((process *)arg)->sim->spec.shards ? WF_SHARD_FILE : WF_SHARD_DATA;
+    return WF_OK;
 }
 
 /* What the master begins is on disk at its beginning or at its end, and no call of the disk lies

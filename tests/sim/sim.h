@@ -30,6 +30,7 @@ typedef struct wf_sim_spec {
     uint32_t at_once;       /* steps that a worker computes at a time; 0: as 1 */
     uint32_t every_seconds; /* checkpoints by time; 0: none */
     uint32_t files;         /* that the records appear in, at random times; 0: they are there */
+    uint32_t shards;        /* files that splits keep to; 0: they are of any records */
     uint32_t bounded;       /* 1 + the staleness that workers wait for; 0: they do not */
     bool together;          /* workers make steps together, */
     uint32_t backups;       /* and need not wait for so many of them */

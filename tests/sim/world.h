@@ -203,6 +203,7 @@ typedef struct wf_sim {
     char job[24];                  /* the one that runs; when it is done, the next is submitted */
     uint32_t n_done;               /* jobs */
     wf_sim_file files[MOST_FILES]; /* [spec.files] */
+    Weft__FileRecords shards[MOST_FILES], *shard_list[MOST_FILES]; /* [spec.shards] */
     uint64_t master_boots;
     uint32_t last_map; /* the newest version of the slice map that a move was to make */
     int64_t quiet_ns;  /* faults and what follows from them are over by then */

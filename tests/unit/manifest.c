@@ -286,6 +286,35 @@ static void the_files_of_rounds_come_back(void **state)
     wf_arena_free(&a);
 }
 
+static void the_ends_of_files_come_back(void **state)
+{
+    uint64_t ends[] = {7, 7, 1000000007};
+    wf_manifest m = {.job = "j",
+                     .digest = "0123456789abcdef",
+                     .weft = "0.1.0",
+                     .rule = "sgd",
+                     .ledger = {.records = 1000000007, .file_ends = ends, .n_file_ends = 3}};
+    wf_arena *a = wf_arena_new(0);
+    wf_bytes text = {0};
+    wf_manifest back = {0};
+    wf_err err;
+
+    (void)state;
+    assert_int_equal(wf_manifest_encode(&m, &text, &err), WF_OK);
+    assert_int_equal(decode(wf_bytes_str(&text), a, &back, &err), WF_OK);
+    assert_int_equal(back.ledger.n_file_ends, 3);
+    assert_memory_equal(back.ledger.file_ends, ends, sizeof ends);
+    assert_int_equal(
+        decode(changed(wf_bytes_str(&text), "\"file_ends\"", "\"other\""), a, &back, &err), WF_OK);
+    assert_int_equal(back.ledger.n_file_ends, 0); /* of a weft before there were any */
+    m.ledger.n_file_ends = 0;
+    wf_bytes_close(&text);
+    assert_int_equal(wf_manifest_encode(&m, &text, &err), WF_OK);
+    assert_null(strstr(wf_bytes_str(&text), "file_ends"));
+    wf_bytes_close(&text);
+    wf_arena_free(&a);
+}
+
 /* As many files as a job keeps account of. */
 static void the_files_of_long_jobs_come_back(void **state)
 {
@@ -319,6 +348,7 @@ int main(void)
         cmocka_unit_test(the_very_numbers_come_back),
         cmocka_unit_test(the_very_words_come_back),
         cmocka_unit_test(the_files_of_rounds_come_back),
+        cmocka_unit_test(the_ends_of_files_come_back),
         cmocka_unit_test(the_files_of_long_jobs_come_back),
         cmocka_unit_test(words_that_are_out_of_bounds_are_told),
         cmocka_unit_test(what_is_out_of_bounds_is_not_written),

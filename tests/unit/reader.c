@@ -307,6 +307,54 @@ static void batches_for_a_device_are_pinned(void **state)
     }
 }
 
+/* The records of a file in an order of their own; splits of one file have one order. */
+static void an_order_may_be_of_the_records_of_a_file(void **unused)
+{
+    static const uint64_t files[][2] = {{0, 300}, {300, 600}, {600, 1000}};
+    uint8_t seen[RECORDS] = {0};
+    uint64_t first[2][300], n = 0;
+
+    (void)unused;
+    for (int shuffle = 0; shuffle < 2; shuffle++) {
+        wf_data_reader *r = start(32, shuffle, 2);
+        uint64_t moved = 0;
+        const wf_batch *b;
+
+        for (int f = 0; f < 3; f++)
+            for (uint64_t at = files[f][0]; at < files[f][1]; at += 100)
+                assert_int_equal(wf_data_reader_open_within(r, 5, at / 100, at, at + 100, 0,
+                                                            files[f][0], files[f][1], NULL),
+                                 WF_OK);
+        memset(seen, 0, sizeof seen);
+        n = 0;
+        while ((b = next(r))) {
+            const uint64_t *file = files[b->split < 3 ? 0 : b->split < 6 ? 1 : 2];
+
+            for (uint64_t i = 0; i < b->n; i++, n++) {
+                uint64_t record = (uint64_t)((const int64_t *)b->fields[0].data)[2 * i];
+
+                assert_true(record >= file[0] && record < file[1] && record == b->at[i]);
+                seen[record]++;
+                moved += record != n;
+                if (n < 600)
+                    first[n / 300][n % 300] = record - file[0];
+            }
+            wf_data_reader_release(r, &b);
+        }
+        for (int i = 0; i < RECORDS; i++)
+            assert_int_equal(seen[i], 1);
+        assert_true(shuffle ? moved > RECORDS * 9 / 10 : moved == 0);
+        assert_true((memcmp(first[0], first[1], sizeof first[0]) != 0) == shuffle);
+        assert_int_equal(wf_data_reader_open_within(r, 5, 0, 200, 301, 0, 0, 300, NULL),
+                         WF_INVALID);
+        assert_int_equal(wf_data_reader_open_within(r, 5, 0, 299, 310, 0, 300, 600, NULL),
+                         WF_INVALID);
+        assert_int_equal(wf_data_reader_open_within(r, 5, 0, 900, 910, 0, 900, 1001, NULL),
+                         WF_INVALID);
+        wf_data_reader_free(&r);
+    }
+}
+
 static void threads_of_the_caller_share_a_batch(void **unused)
 {
     int calls = 0;
@@ -340,6 +388,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_read_is_refused),
         cmocka_unit_test(batches_for_a_device_are_pinned),
         cmocka_unit_test(threads_of_the_caller_share_a_batch),
+        cmocka_unit_test(an_order_may_be_of_the_records_of_a_file),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
