@@ -425,6 +425,22 @@ def test_files():
     assert set(pathlib.Path(tempfile.gettempdir()).glob("weft-fit-*")) <= before
 
 
+def test_subnormal_numbers_are_zero():
+    """A mean whose gradient has become zero does not decay into numbers that cost a processor a hundred
+    cycles each."""
+    from safetensors.numpy import load_file
+    x = X.copy()
+    x[:, 0] = 0
+    m = with_adam()
+    fit(m, 96)
+    with tempfile.TemporaryDirectory() as folder:
+        m.fit(x, Y, batch_size=16, epochs=200, verbose=0, checkpoint_dir=folder)  # 0.9**1200
+        (newest,) = pathlib.Path(folder).glob("fit#1/step-*/shard-*.safetensors")
+        means = load_file(newest)["dense/kernel/momentum"]
+    decayed = np.abs(means[0])
+    assert decayed.max() < 1e-30 and ((decayed == 0) | (decayed >= 1.17549435e-38)).all(), means
+
+
 def test_interrupt():
     m = dense()
     was = m.predict(X)
