@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 BATCH_SIZE = 32  # Keras's default
+IN_MEMORY = 8 << 20  # bytes of variables of a model whose temporary files lie in memory
 
 
 class Model:
@@ -299,7 +300,7 @@ class Model:
     @contextlib.contextmanager
     def _workplace(self, checkpoint_dir: str | os.PathLike[str] | None) -> Iterator[tuple[str, str]]:
         """A folder for the journal, which goes again, and one for checkpoints."""
-        folder = tempfile.mkdtemp(prefix="weft-fit-")
+        folder = tempfile.mkdtemp(prefix="weft-fit-", dir=_memory_for(4 * self.count_params()))
         try:
             yield folder, os.fspath(checkpoint_dir or os.path.join(folder, "checkpoints"))
         finally:
@@ -495,6 +496,17 @@ class _Watch:
         if report is not None:
             self.bar.move(report)
         return self.model.stop_training
+
+
+def _memory_for(size: int) -> str | None:
+    """The folder of Linux that lies in memory, for the temporary files of a small model, or None: on
+    a disk the folders alone of a fit take longer to make and remove than its first steps. TMPDIR
+    goes before."""
+    folder = "/dev/shm"
+    if "TMPDIR" in os.environ or size > IN_MEMORY or not os.access(folder, os.W_OK | os.X_OK):
+        return None
+    room = os.statvfs(folder)
+    return folder if room.f_bavail * room.f_frsize > 16 * IN_MEMORY else None
 
 
 def _batch(size: int | None) -> int:
