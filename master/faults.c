@@ -183,6 +183,8 @@ wf_status wf_faults_take_found(wf_master *m, wf_job *j, const wf_member *who, wf
     e->eval_records = found.eval_records;
     if (wf_job_grows(j))
         return take_round(m, j, who, found, err);
+    if (!j->prepared && found.train_records == 0) /* data may grow: this master will know */
+        return WF_OK;
     if (e->train_records && e->train_records != found.train_records) {
         wf_fail(&why, WF_MISMATCH, hint, "one worker finds %lu training records, another %lu",
                 (unsigned long)e->train_records, (unsigned long)found.train_records);

@@ -3,6 +3,7 @@
 #include "tests/kit/model.h"
 #include "common/base/clock.h"
 #include "common/base/rng.h"
+#include "common/compile/strategy.h"
 #include "common/conf/conf.h"
 #include "common/graph/graph.h"
 
@@ -106,6 +107,22 @@ static void grow(wf_prepared *p)
     p->idle_ns = (int64_t)WF_MODEL_IDLE_MS * WF_NS_PER_MS;
 }
 
+/* A variable that lies in the workers, behind those on the ps. */
+static void share(wf_prepared *p, uint32_t ps)
+{
+    Weft__Variable *v = variable(p->arena, "shared", WF_VAR_TRAINABLE, 1, false);
+    Weft__Slice *slice = wf_arena_alloc(p->arena, sizeof *slice);
+
+    v->on_workers = true;
+    p->setup.variables[p->setup.n_variables++] = v;
+    weft__slice__init(slice);
+    slice->variable = WF_MODEL_SHARED;
+    slice->count = 1;
+    slice->ps = ps;
+    p->setup.slices[p->setup.n_slices++] = slice;
+    p->strategy = wf_strategy_find("hybrid");
+}
+
 wf_status wf_model_prepare(const wf_model_spec *spec, const char *job, wf_prepared **out,
                            wf_err *err)
 {
@@ -114,7 +131,7 @@ wf_status wf_model_prepare(const wf_model_spec *spec, const char *job, wf_prepar
     wf_prepared *p = calloc(1, sizeof *p);
     wf_arena *a = wf_arena_new(0);
     wf_tensor *first[WF_MODEL_VARIABLES] = {NULL};
-    int64_t dims[WF_MODEL_VARIABLES] = {n_steps, spec->records, WF_MODEL_FROZEN_SIZE};
+    int64_t dims[WF_MODEL_VARIABLES] = {n_steps, spec->records, WF_MODEL_FROZEN_SIZE, 1};
     wf_tensor *const *initial;
     Weft__Option *rate;
 
@@ -132,7 +149,7 @@ wf_status wf_model_prepare(const wf_model_spec *spec, const char *job, wf_prepar
     rate->value = 1;
     p->setup.options[p->setup.n_options++] = rate;
     p->setup.variables = wf_arena_array(a, WF_MODEL_VARIABLES, sizeof(*p->setup.variables));
-    p->setup.slices = wf_arena_array(a, n_steps + n_records + n_frozen, sizeof(*p->setup.slices));
+    p->setup.slices = wf_arena_array(a, n_steps + n_records + n_frozen + 1, sizeof(*p->setup.slices));
     p->setup.variables[p->setup.n_variables++] =
         variable(a, "steps", WF_VAR_TRAINABLE, dims[0], spec->logged);
     p->setup.variables[p->setup.n_variables++] =
@@ -144,6 +161,8 @@ wf_status wf_model_prepare(const wf_model_spec *spec, const char *job, wf_prepar
     slices(a, &p->setup, spec, WF_MODEL_STEPS, n_steps, n_steps);
     slices(a, &p->setup, spec, WF_MODEL_RECORDS, spec->records, n_records);
     slices(a, &p->setup, spec, WF_MODEL_FROZEN, WF_MODEL_FROZEN_SIZE, n_frozen);
+    if (spec->hybrid)
+        share(p, spec->ps);
     for (int i = 0; i < WF_MODEL_VARIABLES; i++)
         first[i] = first_values(a, i, dims[i]);
     initial = wf_arena_memdup(a, first, sizeof first);
@@ -161,7 +180,8 @@ wf_status wf_model_prepare(const wf_model_spec *spec, const char *job, wf_prepar
     p->setup.bounded = p->start.bounded = spec->bounded;
     p->setup.together = p->start.together = spec->together;
     p->setup.backups = spec->backups;
-    p->start.strategy = (char *)(spec->ps         ? "parameter_server"
+    p->start.strategy = (char *)(spec->hybrid     ? "hybrid"
+                                 : spec->ps       ? "parameter_server"
                                  : spec->mirrored ? "multi_worker_mirrored"
                                                   : "local");
     p->start.shard_optimizer = spec->divides;

@@ -13,6 +13,8 @@ enum {
     WF_MODEL_STEPS = 0,
     WF_MODEL_RECORDS = 1,
     WF_MODEL_FROZEN = 2, /* never pushed: element i is wf_model_frozen(i) for ever */
+    WF_MODEL_SHARED = 3, /* of a job with some variables on ps and some in the workers: one number
+                          * in each of these, which counts their common steps */
     WF_MODEL_VARIABLES,
     WF_MODEL_STEP_SLICES = 2,
     WF_MODEL_FROZEN_SIZE = 12,
@@ -22,6 +24,7 @@ enum {
 typedef struct wf_model_spec {
     uint64_t seed;
     uint32_t ps;   /* 0: one worker holds the variables, whole, */
+    bool hybrid;   /* there is WF_MODEL_SHARED beside them */
     bool mirrored; /* or each worker does, */
     bool divides;  /* which then has the optimizer's state of a share of them */
     uint32_t records, batch, epochs, every_steps, every_seconds, keep;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/sim/draw.c - what a history is made of: sizes, network and faults, all by its seed. */
+#include "common/base/size.h"
 #include "tests/sim/world.h"
 
 static void draw_network(wf_sim *s, wf_sim_spec *spec)
@@ -154,5 +155,19 @@ wf_sim_spec wf_sim_draw_mirrored(uint64_t seed)
     }
     spec.unfit = spec.unfit > spec.workers ? 1 : spec.unfit;
     spec.divides = seed % 5 == 2;
+    return spec;
+}
+
+wf_sim_spec wf_sim_draw_hybrid(uint64_t seed)
+{
+    wf_sim_spec spec = wf_sim_draw(seed);
+
+    spec.hybrid = true;
+    spec.ps = WF_MAX(spec.ps, 1u);
+    spec.workers = 2 + (uint32_t)(seed % 4);
+    spec.bounded = spec.backups = 0;
+    spec.together = false;
+    spec.at_once = 1;
+    spec.unfit = spec.unfit > spec.workers ? 1 : spec.unfit;
     return spec;
 }

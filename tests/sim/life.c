@@ -98,6 +98,23 @@ static void check_frozen(const process *p, const wf_exchange *x, int set)
             wf_sim_broken(p->sim, "frozen weights are what they were", i, (uint64_t)frozen[i]);
 }
 
+/* It counts common steps, which nobody in a generation goes back behind. A process that began again
+ * may compute the step that another had not given before it. */
+static void check_shared(process *p, const wf_train_step *step)
+{
+    uint32_t era = wf_era(wf_worker_job_number(p->worker), wf_worker_generation(p->worker));
+    float now;
+
+    if (!p->sim->spec.hybrid)
+        return;
+    now = *wf_exchange_weights(step->exchange, step->set, WF_MODEL_SHARED);
+    if (p->shared_life == p->life && p->shared_era == era && now < p->shared + 0.5F)
+        wf_sim_broken(p->sim, "each common step counts", (uint64_t)now, (uint64_t)p->shared);
+    p->shared_life = p->life;
+    p->shared_era = era;
+    p->shared = now;
+}
+
 static wf_status worker_compute(void *arg, const wf_train_step *step, wf_err *err)
 {
     process *p = arg;
@@ -107,6 +124,7 @@ static wf_status worker_compute(void *arg, const wf_train_step *step, wf_err *er
     if (wf_sim_in_trouble(p->sim))
         return wf_fail(err, wf_sim_below(p->sim, 2) ? WF_NUMERIC : WF_BROKEN, NULL, "a step fails");
     check_frozen(p, step->exchange, step->set);
+    check_shared(p, step);
     wf_oracle_computes(p, step->step,
                        wf_exchange_weights(step->exchange, step->set, WF_MODEL_STEPS));
     p->steps[at] = *step;
@@ -226,7 +244,7 @@ static wf_status make_net(process *p, wf_err *err)
     conf.stranger_arg = p->master;
     WF_TRY(wf_net_new(&conf, &p->net, err));
     if (p->task.role == WF_ROLE_MASTER || p->task.role == WF_ROLE_PS ||
-        (p->task.role == WF_ROLE_WORKER && wf_sim_copies(s))) {
+        (p->task.role == WF_ROLE_WORKER && (wf_sim_copies(s) || s->spec.hybrid))) {
         t = wf_socket_listen(p);
         wf_net_listen(p->net, &t);
     }

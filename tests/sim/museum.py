@@ -7,7 +7,7 @@
 Each tests/sim/museum/NAME.patch is applied to a copy of the sources. Only what it touches is compiled
 again, with the commands of an existing build, and linked in front of that build's libraries. Then the
 simulator runs until the first seed that fails, N seeds (2000) at most. A patch whose head has a line
-"Found by: tests/unit/unit_NAME" is for that test instead; "Histories: mirrored" is for those without ps; "First
+"Found by: tests/unit/unit_NAME" is for that test instead; "Histories: KIND" is for those of a kind of seeds.c; "First
 seed: N" only saves time. Exits with 1 when a mistake goes unnoticed, and with 77 where something needed is missing.
 """
 import argparse

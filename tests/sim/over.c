@@ -42,6 +42,10 @@ static void give_gradients(process *p, const wf_train_step *of)
             wf_era(wf_worker_job_number(p->worker), wf_worker_generation(p->worker));
     }
     wf_oracle_pushes(p);
+    if (s->spec.hybrid) {
+        *wf_exchange_gradient(x, step, WF_MODEL_SHARED) = -1;
+        wf_assert(wf_exchange_push(x, step, WF_MODEL_SHARED, &err) == WF_OK);
+    }
     if (copies)
         wf_sim_gave(p, of);
     wf_assert(wf_exchange_push(x, step, WF_MODEL_STEPS, &err) == WF_OK);

@@ -63,6 +63,7 @@ typedef struct wf_sim_spec {
     int64_t work_ms;                /* what the master begins takes up to so long; 0: no time */
     uint32_t stuck_per_mille;       /* shards whose writing never ends */
     uint32_t moves;                 /* slices that go to another ps */
+    bool hybrid;                    /* a variable lies in the workers, beside those on the ps */
     bool divides;                   /* workers that all hold the variables each update a share */
     bool balances;                  /* the master moves slices, which all lie on ps 0 at first */
     uint32_t stops;                 /* the job is stopped, and recovered once it is */
@@ -88,6 +89,8 @@ typedef struct wf_sim_result {
 wf_sim_spec wf_sim_draw(uint64_t seed);
 /* The same of a cluster without ps, in which each of several workers has all variables. */
 wf_sim_spec wf_sim_draw_mirrored(uint64_t seed);
+/* The same of a cluster with ps and several workers, which have some variables each. */
+wf_sim_spec wf_sim_draw_hybrid(uint64_t seed);
 /* Runs a history to its end. Errors: WF_INVALID with the first broken claim, and the virtual time;
  * WF_TIMEOUT when the job is not done by end_ms. */
 WF_MUST_USE wf_status wf_sim_run(const wf_sim_spec *spec, wf_sim_result *out, wf_err *err);

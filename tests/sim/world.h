@@ -122,6 +122,9 @@ typedef struct process {
     /* a worker's steps in hand, by step */
     wf_train_step steps[WF_WORKER_AT_ONCE];
     bool computed[WF_WORKER_AT_ONCE]; /* its time is over, and its end is told in its turn */
+    uint64_t shared_life;             /* whose `shared` is, */
+    uint32_t shared_era;              /* and when */
+    float shared;                     /* what WF_MODEL_SHARED was at the last step */
     wf_ring_batch gave[WF_SIM_GAVE];  /* by step */
     uint32_t acked_era, acked_clock;  /* the common step of its last that is acknowledged */
     uint32_t eval_epoch;              /* of the evaluation that was asked for last */
@@ -229,6 +232,7 @@ static inline wf_model_spec wf_sim_model(const wf_sim *s)
     return (wf_model_spec){.seed = s->spec.seed,
                            .ps = s->spec.ps,
                            .mirrored = s->spec.ps == 0 && s->spec.workers > 1,
+                           .hybrid = s->spec.hybrid,
                            .divides = s->spec.divides,
                            .records = s->spec.records,
                            .batch = s->spec.batch,

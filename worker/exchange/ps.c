@@ -212,7 +212,7 @@ static bool holds_slices(const wf_client *c, uint32_t ps)
 /* Knocks: all that follows an answer is sent again then (K3). */
 static wf_status ask_in(wf_client *c, uint32_t ps, wf_err *err)
 {
-    c->doors[ps].open = false;
+    c->doors[ps].open = c->doors[ps].is_strange = false;
     c->doors[ps].retry_ns = INT64_MAX;
     if (wf_pulls_lack_frozen(c, ps))
         WF_TRY(wf_pulls_send_list(c, ps, WF_CLIENT_FROZEN_LIST, err));
@@ -224,7 +224,7 @@ static wf_status on_list_ok(wf_client *c, uint32_t ps, wf_err *err)
 {
     struct ps_door *d = &c->doors[ps];
 
-    if (d->open)
+    if (d->open || d->is_strange) /* it may have this list alone, and is asked again */
         return WF_OK;
     *d = (struct ps_door){.open = true, .retry_ns = INT64_MAX, .joined = d->joined};
     WF_TRY(wf_decided_again(c, ps, err));
@@ -312,6 +312,7 @@ static wf_status on_denied(wf_client *c, uint32_t ps, const wf_msg *m, int64_t n
     if (rc == WF_OK)
         rc = learn_moves(c, body, changed, err);
     if (rc == WF_OK) {
+        c->doors[ps].is_strange |= m->head.map == 0;
         changed[ps] |= newer || body->map == 0;
         c->map = WF_MAX(c->map, m->head.map);
         if (!c->moved_ns && body->n_moved && awaits_weights(c))

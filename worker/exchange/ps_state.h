@@ -117,6 +117,8 @@ typedef struct wf_client {
     bool is_part; /* of an exchange whose other part writes the file behind those of the ps */
     struct ps_door {
         bool open;        /* it has the list: pulls and pushes may be sent */
+        bool is_strange;  /* since it was asked last, it has answered without a map: it had none of
+                           * this generation then */
         int64_t retry_ns; /* when to ask again after a denial; INT64_MAX: not */
         int64_t wait_ns;  /* before that; doubles */
         bool joined;      /* it has answered that this worker joins */

@@ -273,7 +273,8 @@ static wf_status put_value(wf_stage *s, uint32_t edge, uint32_t batch, wf_buf *b
     const wf_stage_book *b = wf_stage_book_now(s);
     int64_t elems;
 
-    if (edge >= b->n_edges || batch >= s->now.schedule.batches)
+    if (edge >= b->n_edges || b->edges[edge]->to != s->conf.start->stage ||
+        batch >= s->now.schedule.batches)
         return wf_fail(err, WF_PROTO, NULL, "edge %u of %zu, micro-batch %u of %u", edge,
                        b->n_edges, batch, s->now.schedule.batches);
     WF_TRY(wf_stage_edge_elems(b->edges[edge], s->now.records[batch], &elems, err));
@@ -393,6 +394,15 @@ static wf_status on_value(wf_stage *s, uint32_t from, const wf_msg *m, wf_err *e
     return rc;
 }
 
+/* What memory is planned for: no micro-batch has more records than most have. */
+static bool are_records(const wf_stage *s, const Weft__StageRound *body)
+{
+    for (size_t i = 0; i < body->n_records; i++)
+        if (body->records[i] == 0 || body->records[i] > s->conf.start->first_records)
+            return false;
+    return body->n_records > 0 && body->n_records <= WF_STAGE_BATCHES;
+}
+
 static wf_status on_round(wf_stage *s, const wf_msg *m, wf_err *err)
 {
     Weft__StageRound *body = NULL;
@@ -401,8 +411,7 @@ static wf_status on_round(wf_stage *s, const wf_msg *m, wf_err *err)
     if (s->is_over)
         return WF_OK;
     WF_TRY(wf_control_get(m, &weft__stage_round__descriptor, &body, err));
-    if (s->now.busy || m->head.step != s->now.number + 1 || body->n_records == 0 ||
-        body->n_records > WF_STAGE_BATCHES)
+    if (s->now.busy || m->head.step != s->now.number + 1 || !are_records(s, body))
         rc = wf_fail(err, WF_PROTO, NULL, "round %u, of %zu micro-batches, after round %u",
                      m->head.step, body->n_records, s->now.number);
     else
