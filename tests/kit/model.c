@@ -149,7 +149,8 @@ wf_status wf_model_prepare(const wf_model_spec *spec, const char *job, wf_prepar
     rate->value = 1;
     p->setup.options[p->setup.n_options++] = rate;
     p->setup.variables = wf_arena_array(a, WF_MODEL_VARIABLES, sizeof(*p->setup.variables));
-    p->setup.slices = wf_arena_array(a, n_steps + n_records + n_frozen + 1, sizeof(*p->setup.slices));
+    p->setup.slices =
+        wf_arena_array(a, n_steps + n_records + n_frozen + 1, sizeof(*p->setup.slices));
     p->setup.variables[p->setup.n_variables++] =
         variable(a, "steps", WF_VAR_TRAINABLE, dims[0], spec->logged);
     p->setup.variables[p->setup.n_variables++] =

@@ -2,10 +2,9 @@
 /* tests/sim/seeds.c - runs a range of seeds; a failing one is printed as the command that repeats
  * it.
  *
- *   seeds FIRST COUNT [KIND] [-1|-v|-vv]   KIND mirrored: without ps; hybrid: with some variables on
- *                                          ps and some in the workers. -1: ends with the first that
- *                                          fails; -v: logs, and the status at the end; -vv: and
- *                                          every event
+ *   seeds FIRST COUNT [KIND] [-1|-v|-vv]   KIND mirrored: without ps; hybrid: with some variables
+ * on ps and some in the workers. -1: ends with the first that fails; -v: logs, and the status at
+ * the end; -vv: and every event
  */
 #include "common/base/clock.h"
 #include "common/base/size.h"
