@@ -49,7 +49,7 @@ int main(int argc, char *argv[])
         rc = make(&s, &l, &err);
     if (rc == WF_OK)
         rc = run(&s, &l, &err);
-    ended = wf_master_loop_close(&l);
+    ended = wf_master_loop_close(&l, false);
     code = wf_shell_end(&s, rc, &err);
     if (!ended) /* a thread still compiles or reads: nobody waits for what would come of it */
         _exit(code);

@@ -4,6 +4,7 @@
 #include "runtime/fit.h"
 #include "common/base/clock.h"
 #include "common/base/file.h"
+#include "common/base/subnormal.h"
 #include "common/session/check.h"
 #include "common/session/runs.h"
 #include "lib/lib.h"
@@ -231,6 +232,7 @@ weft_code weft_fit(const weft_job *j, const weft_fit_options *options, weft_repo
 {
     static const weft_fit_options defaults;
     fitting f = {.job = j, .options = options ? options : &defaults, .marks = {.checkpoint = -1}};
+    const uint64_t control = wf_subnormals();
     wf_err err = {0};
     wf_status rc;
 
@@ -238,7 +240,9 @@ weft_code weft_fit(const weft_job *j, const weft_fit_options *options, weft_repo
         *last = (weft_report){.state = "", .checkpoint = -1};
     WF_LIB_NEED(j);
     f.report = (weft_report){.state = "", .checkpoint = -1};
+    wf_flush_subnormals();
     rc = fit(&f, &err);
+    wf_restore_subnormals(control);
     if (last)
         *last = f.report;
     return wf_lib_end(rc, &err, error);

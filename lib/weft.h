@@ -415,6 +415,7 @@ typedef struct weft_fit_options {
 
 /* Trains a job in this process until it is done: a master and one worker that holds the variables,
  * in the calling thread, whatever "strategy" the job names. Checkpoints are those of a cluster.
+ * Subnormal numbers count as zero until it returns.
  * *last, if not NULL, is the last report, without lent strings but `state`, which is static.
  * It is a new run of the job, unless `resume` is set; runs beyond the job's `keep_runs` are
  * removed. Errors: WEFT_STOPPED when `report` asked for it: resume goes on with the job;

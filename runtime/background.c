@@ -246,7 +246,7 @@ wf_status wf_background_new(wf_background **out, wf_err *err)
     if (rc == WF_OK)
         rc = start(b, &b->slow, err);
     if (rc != WF_OK)
-        wf_background_end(&b);
+        wf_background_end(&b, true);
     *out = b;
     return rc;
 }
@@ -284,12 +284,11 @@ int wf_background_fd(const wf_background *b)
     return b->fd;
 }
 
-bool wf_background_end(wf_background **b)
+bool wf_background_end(wf_background **b, bool waits)
 {
     wf_background *it = *b;
     bool long_work;
 
-    *b = NULL;
     if (!it)
         return true;
     pthread_mutex_lock(&it->lock);
@@ -299,10 +298,11 @@ bool wf_background_end(wf_background **b)
     pthread_mutex_unlock(&it->lock);
     if (it->sync.started)
         pthread_join(it->sync.thread, NULL);
-    if (long_work)
+    if (long_work && !waits)
         return false;
     if (it->slow.started)
         pthread_join(it->slow.thread, NULL);
+    *b = NULL; /* which the threads may find it by */
     wf_work_free(&it->sync.todo);
     wf_work_free(&it->sync.done);
     wf_work_free(&it->slow.todo);

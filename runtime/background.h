@@ -31,8 +31,9 @@ void wf_background_remove(wf_background *b, const char *folder);
 wf_work *wf_background_done(wf_background *b);
 /* Readable once there is work that is done. */
 int wf_background_fd(const wf_background *b);
-/* Ends the threads and frees *b; NULL is fine. False when one is in the middle of long work: it
- * still reads what it was given, so the process must end without freeing that. */
-bool wf_background_end(wf_background **b);
+/* Ends the threads and frees *b; NULL is fine. False when one is in the middle of long work, unless
+ * that is waited for: the thread still reads what it was given, *b among it, so the process must
+ * end without freeing that. */
+bool wf_background_end(wf_background **b, bool waits);
 
 #endif

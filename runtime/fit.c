@@ -138,9 +138,8 @@ void wf_fit_close(wf_fit **f)
     wf_trainer_free(&it->trainer);
     wf_pool_free(&it->pool);
     wf_net_free(&it->worker_net, 0);
-    /* A thread that still compiles or reads reads what it was given: that stays. */
-    if (!wf_master_loop_close(&it->loop))
-        return;
+    /* A thread that still compiles or reads has what is lent until now. */
+    (void)wf_master_loop_close(&it->loop, true);
     wf_net_free(&it->master_net, 0);
     wf_master_loop_unlock(&it->loop);
     wf_wires_free(&it->wires);

@@ -174,9 +174,9 @@ wf_status wf_master_loop_turn(wf_master_loop *l, wf_net *net, int64_t now_ns, bo
     return WF_OK;
 }
 
-bool wf_master_loop_close(wf_master_loop *l)
+bool wf_master_loop_close(wf_master_loop *l, bool waits)
 {
-    if (!wf_background_end(&l->background))
+    if (!wf_background_end(&l->background, waits))
         return false;
     wf_master_free(&l->master);
     free(l->state_dir);

@@ -41,8 +41,9 @@ void wf_master_loop_admit(const wf_master_loop *l, wf_net_conf *conf);
 WF_MUST_USE wf_status wf_master_loop_turn(wf_master_loop *l, wf_net *net, int64_t now_ns, bool *any,
                                           wf_err *err);
 /* Ends it all, but for the lock, which goes last: wf_master_loop_unlock. False when a thread still
- * compiles or reads: then the process must end without freeing what that reads. */
-bool wf_master_loop_close(wf_master_loop *l);
+ * compiles or reads, unless that is waited for: then the process must end without freeing what that
+ * reads. */
+bool wf_master_loop_close(wf_master_loop *l, bool waits);
 void wf_master_loop_unlock(wf_master_loop *l);
 
 #endif

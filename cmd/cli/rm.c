@@ -87,7 +87,7 @@ static wf_status forget_here(const wf_cluster_conf *conf, const char *state_dir,
         rc = wf_master_forget(l.master, names[i], err);
     if (rc == WF_OK)
         rc = settle(&l, net, err);
-    if (wf_master_loop_close(&l)) {
+    if (wf_master_loop_close(&l, false)) {
         wf_net_free(&net, 0);
         wf_master_loop_unlock(&l);
     }

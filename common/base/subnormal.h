@@ -13,6 +13,33 @@
 #include <xmmintrin.h>
 #endif
 
+/* The calling thread's control word, for wf_restore_subnormals. */
+static inline uint64_t wf_subnormals(void)
+{
+#if defined(__x86_64__)
+    return _mm_getcsr();
+#elif defined(__aarch64__)
+    uint64_t control;
+
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    return control;
+#else
+    return 0;
+#endif
+}
+
+/* The calling thread treats subnormal numbers as it did then. */
+static inline void wf_restore_subnormals(uint64_t control)
+{
+#if defined(__x86_64__)
+    _mm_setcsr((unsigned)control);
+#elif defined(__aarch64__)
+    __asm__ volatile("msr fpcr, %0" : : "r"(control));
+#else
+    (void)control;
+#endif
+}
+
 /* From here on the calling thread, and every thread that it starts (Linux hands the control word
  * on), reads subnormal operands as zero and writes zero for subnormal results. No effect on
  * processors other than x86-64 and 64-bit ARM. */
@@ -22,10 +49,7 @@ static inline void wf_flush_subnormals(void)
     enum { FLUSH_TO_ZERO = 1 << 15, DENORMALS_ARE_ZERO = 1 << 6 };
     _mm_setcsr(_mm_getcsr() | FLUSH_TO_ZERO | DENORMALS_ARE_ZERO);
 #elif defined(__aarch64__)
-    uint64_t control;
-
-    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
-    __asm__ volatile("msr fpcr, %0" : : "r"(control | 1ULL << 24));
+    wf_restore_subnormals(wf_subnormals() | 1ULL << 24);
 #endif
 }
 

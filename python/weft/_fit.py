@@ -55,7 +55,6 @@ class Training:
         return int(self.stop)
 
     def _train(self) -> None:
-        _lib.library().weft_process_settings()  # of this thread, and of those that it starts
         try:
             with plain_errors():
                 _lib.call("fit", self.job.handle, ctypes.byref(self.options), None)
