@@ -202,6 +202,10 @@ static void use(wf_reduce *r, const wf_reduce_round *of, struct wf_reduce_held *
 {
     float *to = r->data + of->take_at;
 
+    if (of->take_n == 0) { /* of which there are no bytes */
+        wf_buf_unref(&from->buf);
+        return;
+    }
     if (!of->adds) {
         memcpy(to, from->bytes, of->take_n * sizeof *to);
     } else if ((uintptr_t)from->bytes % sizeof *to == 0) {
