@@ -43,16 +43,15 @@ static wf_status listen_beside(wf_shell *s, const char *one, char at[WF_ADDRESSE
     return WF_OK;
 }
 
-wf_status wf_fellows_listen(wf_shell *s, char out[WF_ADDRESSES_MAX], wf_err *err)
+void wf_fellows_listen(wf_shell *s, char out[WF_ADDRESSES_MAX])
 {
     const char *rest = s->me->address;
     char one[WF_ADDRESSES_MAX], at[WF_ADDRESSES_MAX];
     size_t n = 0;
 
-    (void)err;
     out[0] = 0;
     if (s->conf->n_ps == 0 || s->conf->n_workers < 2)
-        return WF_OK;
+        return;
     while (wf_wires_next(&rest, one)) {
         wf_err why;
 
@@ -61,5 +60,4 @@ wf_status wf_fellows_listen(wf_shell *s, char out[WF_ADDRESSES_MAX], wf_err *err
         else if (n + strlen(at) + 2 <= WF_ADDRESSES_MAX)
             n += (size_t)snprintf(out + n, WF_ADDRESSES_MAX - n, "%s%s", n ? "|" : "", at);
     }
-    return WF_OK;
 }

@@ -11,9 +11,8 @@
 bool wf_fellows_at_addresses(const wf_cluster_conf *c);
 /* In a cluster with ps, listens at one more address for each that the worker has: a socket whose
  * path ends with ".w", or a free port of the same host. `out` names them, as wires.h writes
- * several;
- * "" where workers do not dial each other there. One that cannot be had is logged, and left out:
- * a job of that kind says so when it is missed. Errors: WF_IO, WF_NOMEM. */
-WF_MUST_USE wf_status wf_fellows_listen(wf_shell *s, char out[WF_ADDRESSES_MAX], wf_err *err);
+ * several; "" where workers do not dial each other there. One that cannot be had is logged, and
+ * left out: the cluster serves all jobs but those in which workers exchange gradients. */
+void wf_fellows_listen(wf_shell *s, char out[WF_ADDRESSES_MAX]);
 
 #endif

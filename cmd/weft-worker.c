@@ -113,7 +113,7 @@ static wf_status make(wf_shell *s, place *at, wf_pool **pool, wf_trainer **t, wf
     conf.admit = admit;
     conf.admit_arg = s;
     WF_TRY(wf_shell_connect(s, &conf, err));
-    WF_TRY(wf_fellows_listen(s, at->fellows, err));
+    wf_fellows_listen(s, at->fellows);
     WF_TRY(wf_pool_new(WF_MAX(s->me->threads, 1u), pool, err));
     WF_TRY(wf_trainer_new(&(wf_trainer_conf){.index = s->self.index,
                                              .pool = *pool,

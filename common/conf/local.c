@@ -35,7 +35,7 @@ static wf_status place_all(wf_cluster_conf *c, bool tcp, wf_err *err)
 {
     uint32_t ports[WF_PORTS_MOST];
 
-    tcp |= strlen(c->state_dir) + strlen("/run/worker-1023") > WF_IPC_MAX;
+    tcp |= strlen(c->state_dir) + strlen("/run/worker-1023.w") > WF_IPC_MAX;
     if (tcp)
         WF_TRY(wf_ports_draw(ports, 1 + c->n_ps + c->n_workers, err));
     WF_TRY(place_task(c, &c->master, "master", 0, tcp ? &ports[0] : NULL, err));

@@ -123,6 +123,21 @@ static void share(wf_prepared *p, uint32_t ps)
     p->strategy = wf_strategy_find("hybrid");
 }
 
+/* What workers are told as the ps are. */
+static void fill_start(wf_prepared *p, const wf_model_spec *spec)
+{
+    p->start.job = p->setup.job;
+    p->start.digest = p->setup.digest;
+    p->start.rule = p->setup.rule;
+    p->start.options = p->setup.options;
+    p->start.n_options = p->setup.n_options;
+    p->start.variables = p->setup.variables;
+    p->start.n_variables = p->setup.n_variables;
+    p->start.slices = p->setup.slices;
+    p->start.n_slices = p->setup.n_slices;
+    p->start.seed = spec->seed;
+}
+
 wf_status wf_model_prepare(const wf_model_spec *spec, const char *job, wf_prepared **out,
                            wf_err *err)
 {
@@ -168,16 +183,7 @@ wf_status wf_model_prepare(const wf_model_spec *spec, const char *job, wf_prepar
         first[i] = first_values(a, i, dims[i]);
     initial = wf_arena_memdup(a, first, sizeof first);
     p->initial = (const wf_tensor *const *)initial;
-    p->start.job = p->setup.job;
-    p->start.digest = p->setup.digest;
-    p->start.rule = p->setup.rule;
-    p->start.options = p->setup.options;
-    p->start.n_options = p->setup.n_options;
-    p->start.variables = p->setup.variables;
-    p->start.n_variables = p->setup.n_variables;
-    p->start.slices = p->setup.slices;
-    p->start.n_slices = p->setup.n_slices;
-    p->start.seed = spec->seed;
+    fill_start(p, spec);
     p->setup.bounded = p->start.bounded = spec->bounded;
     p->setup.together = p->start.together = spec->together;
     p->setup.backups = spec->backups;
