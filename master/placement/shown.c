@@ -121,18 +121,30 @@ static json_t *move_json(const wf_master *m)
     return o;
 }
 
+/* Of bytes per second; 0 until each ps has told of its own: a mean without one of them would call
+ * the others hot. */
+static double mean_traffic(const wf_placement *p)
+{
+    double sum = 0;
+
+    for (uint32_t i = 0; i < p->n_ps; i++) {
+        if (!p->ps[i].told_ns)
+            return 0;
+        sum += p->ps[i].pulled + p->ps[i].pushed;
+    }
+    return p->n_ps ? sum / p->n_ps : 0;
+}
+
 json_t *wf_placement_json(const wf_master *m, const wf_job *j)
 {
     const wf_placement *p = m->placement;
     const Weft__Setup *s = &j->prepared->setup;
     uint32_t *at = count_places(s);
     json_t *o = json_object(), *list = json_array();
-    double mean = 0;
+    double mean = mean_traffic(p);
 
     if (!at)
         return NULL;
-    for (uint32_t i = 0; i < p->n_ps; i++)
-        mean += (p->ps[i].pulled + p->ps[i].pushed) / p->n_ps;
     for (uint32_t i = 0; i < p->n_ps; i++)
         json_array_append_new(list, ps_json(m, s, i, mean, j->prepared->balance_over, at));
     free(at);

@@ -2,6 +2,8 @@
 /* tests/unit/master_placement.c - slices move from a ps with more traffic, one at a time, and never
  * beside a checkpoint. Both ps are played; all slices lie on ps 0 at first. */
 #include "common/wire/control.h"
+#include "master/job/job.h"
+#include "master/placement/placement.h"
 #include "master_stage.h"
 
 #include <setjmp.h>
@@ -54,25 +56,29 @@ static int end(void **state)
 
 /* A second's report: ps 0 has `each` bytes of each of its slices, the other one slice with so much.
  */
+static void tell_of(cast *c, uint32_t ps, uint64_t each)
+{
+    Weft__SliceLoad rows[SLICES], *list[SLICES];
+    Weft__Load body = WEFT__LOAD__INIT;
+
+    body.time_ns = 1000000000;
+    for (uint32_t k = 0; k < (ps ? 1 : SLICES); k++) {
+        weft__slice_load__init(&rows[k]);
+        rows[k].slice = ps ? 99 : k; /* one that there is not */
+        rows[k].pulled_bytes = each;
+        rows[k].held_bytes = 100;
+        list[body.n_most++] = &rows[k];
+        body.pulled_bytes += each;
+        body.held_bytes += 100;
+    }
+    body.most = list;
+    stage_say(c->ps[ps], WF_LOAD, &body.base);
+}
+
 static void tell(cast *c, uint64_t each)
 {
-    for (uint32_t i = 0; i < 2; i++) {
-        Weft__SliceLoad rows[SLICES], *list[SLICES];
-        Weft__Load body = WEFT__LOAD__INIT;
-
-        body.time_ns = 1000000000;
-        for (uint32_t k = 0; k < (i ? 1 : SLICES); k++) {
-            weft__slice_load__init(&rows[k]);
-            rows[k].slice = i ? 99 : k; /* one that there is not */
-            rows[k].pulled_bytes = each;
-            rows[k].held_bytes = 100;
-            list[body.n_most++] = &rows[k];
-            body.pulled_bytes += each;
-            body.held_bytes += 100;
-        }
-        body.most = list;
-        stage_say(c->ps[i], WF_LOAD, &body.base);
-    }
+    tell_of(c, 0, each);
+    tell_of(c, 1, each);
 }
 
 static void tell_for(cast *c, int64_t ms)
@@ -142,6 +148,30 @@ static void a_load_that_is_even_or_old_moves_nothing(void **state)
     stage_turn(c->s, 6000); /* nobody has told since */
     stage_turn(c->s, 100);
     assert_int_equal(orders(c), 0);
+}
+
+static bool is_shown_hot(cast *c, uint32_t ps)
+{
+    json_t *o = wf_placement_json(c->s->master, wf_job_find(c->s->master, "one"));
+    const json_t *row = json_array_get(json_object_get(o, "ps"), ps);
+    bool hot = json_is_true(json_object_get(row, "hot"));
+
+    assert_non_null(row);
+    json_decref(o);
+    return hot;
+}
+
+static void no_ps_is_called_hot_before_all_have_told(void **state)
+{
+    cast *c = *state;
+
+    tell_of(c, 1, 1000);
+    stage_turn(c->s, 20);
+    assert_false(is_shown_hot(c, 1));
+    tell_of(c, 0, 1000);
+    stage_turn(c->s, 20);
+    assert_true(is_shown_hot(c, 0));
+    assert_false(is_shown_hot(c, 1));
 }
 
 static void a_refused_slice_is_left_alone_and_the_others_for_a_while(void **state)
@@ -287,6 +317,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         PLAYED(one_slice_after_the_other_moves_once_the_load_was_uneven_for_some_time),
         PLAYED(a_load_that_is_even_or_old_moves_nothing),
+        PLAYED(no_ps_is_called_hot_before_all_have_told),
         PLAYED(a_refused_slice_is_left_alone_and_the_others_for_a_while),
         PLAYED(no_slice_moves_beside_a_checkpoint),
         PLAYED(no_checkpoint_begins_while_a_slice_moves),
