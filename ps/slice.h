@@ -79,10 +79,15 @@ static inline wf_dtype wf_slice_dtype(const wf_slice *s)
     return s->policy.dtype ? s->policy.dtype : WF_F32;
 }
 
-/* What a row of that number or key is rounded by in the update in hand. */
+/* What rows are rounded by in the update in hand: with the number or key of a row its draw. */
+static inline uint64_t wf_slice_draws(const wf_slice *s)
+{
+    return wf_fold(s->policy.rounding, s->updates);
+}
+
 static inline wf_draw wf_slice_draw(const wf_slice *s, uint64_t row)
 {
-    return wf_draw_of(wf_fold(wf_fold(s->policy.rounding, s->updates), row));
+    return wf_draw_of(wf_fold(wf_slice_draws(s), row));
 }
 
 /* Begins to apply a part that `check` has let pass, and moves updates on by 1. ops->apply_range for

@@ -97,12 +97,6 @@ static wf_status table_apply_begin(wf_slice_update *u, wf_err *err)
     return WF_OK;
 }
 
-/* Where in each array the row begins that a part names as number i. */
-static uint64_t place_of(const wf_rows *rows, uint64_t i, uint64_t first, uint64_t row)
-{
-    return (wf_row_id(rows, i) - first) * row;
-}
-
 /* The processor fetches the rest of a long row by itself. */
 static WF_INLINE void fetch(const float *row, uint64_t n)
 {
@@ -143,20 +137,26 @@ static void scatter(const float *from, const uint64_t at[], uint64_t n, uint64_t
         copy_row(to + at[i], from + i * row, row, sizeof *to);
 }
 
-/* A block of a part's rows. */
+/* A block of a part's rows, and where each begins in an array. */
 typedef struct block {
-    uint64_t at[BLOCK + AHEAD];
-    uint64_t n, known; /* at[known] are set: the first n, and those that come next */
+    uint64_t ids[BLOCK + AHEAD], at[BLOCK + AHEAD];
+    uint64_t n, known; /* ids[known] and at[known] are set: the first n, and those that come next */
 } block;
 
-static void begin_block(block *b, const wf_slice *s, const wf_rows *rows, uint64_t i, uint64_t end)
+/* Row i and those behind it up to `end`; *b is the block that ends there, or {0}. */
+static void next_block(block *b, const wf_slice *s, const wf_rows *rows, uint64_t i, uint64_t end)
 {
     uint64_t first = wf_table_first_row(s), most = WF_MAX(BLOCK / s->row, (uint64_t)1);
+    uint64_t from = b->known - b->n;
 
+    memmove(b->ids, b->ids + b->n, from * sizeof *b->ids);
+    memmove(b->at, b->at + b->n, from * sizeof *b->at);
     b->n = WF_MIN(most, end - i);
     b->known = WF_MIN(b->n + AHEAD, end - i);
-    for (uint64_t k = 0; k < b->known; k++)
-        b->at[k] = place_of(rows, i + k, first, s->row);
+    for (uint64_t k = from; k < b->known; k++) {
+        b->ids[k] = wf_row_id(rows, i + k);
+        b->at[k] = (b->ids[k] - first) * s->row;
+    }
 }
 
 static WF_INLINE void fetch_values(const wf_dense *d, uint64_t at)
@@ -206,23 +206,29 @@ static void read_rows(const wf_dense *d, const block *b, float *to)
     }
 }
 
+WF_MULTIVERSION
+static void make_draws(uint64_t draws_of, const uint64_t ids[], uint64_t n, wf_draw draws[])
+{
+    for (uint64_t i = 0; i < n; i++)
+        draws[i] = wf_draw_of(wf_fold(draws_of, ids[i]));
+}
+
 static void write_rows(const wf_dense *d, const block *b, const float *from)
 {
-    uint64_t row = d->base.row, first = wf_table_first_row(&d->base);
+    uint64_t row = d->base.row;
     uint16_t halves[BLOCK];
     wf_draw draws[BLOCK];
 
     if (wf_row_values_are_halves(wf_slice_dtype(&d->base))) {
-        for (uint64_t i = 0; i < b->n; i++)
-            draws[i] = wf_slice_draw(&d->base, first + b->at[i] / row);
+        make_draws(wf_slice_draws(&d->base), b->ids, b->n, draws);
         wf_row_values_draw_halves(wf_slice_dtype(&d->base), from, b->n, row, draws, halves);
         scatter_halves(halves, b->at, b->n, row, d->weights->data);
         return;
     }
     for (uint64_t i = 0; i < b->n; i++)
         wf_row_values_draw(wf_slice_dtype(&d->base), from + i * row, row,
-                           wf_slice_draw(&d->base, first + b->at[i] / row), 0,
-                           wf_table_values(d, b->at[i]), wf_table_scale(d, b->at[i]));
+                           wf_slice_draw(&d->base, b->ids[i]), 0, wf_table_values(d, b->at[i]),
+                           wf_table_scale(d, b->at[i]));
 }
 
 /* Short rows are updated side by side, in the cache: a rule is called once for many of them. */
@@ -293,8 +299,9 @@ static void table_apply_range(const wf_slice_update *u, const wf_opt *opt, uint6
     float room[BLOCK];
     block b;
 
+    b.n = b.known = 0;
     for (uint64_t i = begin; i < end; i += b.n) {
-        begin_block(&b, s, &u->part.rows, i, end);
+        next_block(&b, s, &u->part.rows, i, end);
         if (s->row <= BLOCK)
             update_block(wf_table_dense(s), opt, &b,
                          wf_slice_part_values(&u->part, i * s->row, b.n * s->row, room));
@@ -309,8 +316,9 @@ static void table_answer_rows(const wf_slice *s, const wf_rows *rows, float out[
 {
     block b;
 
+    b.n = b.known = 0;
     for (uint64_t i = 0; i < rows->n; i += b.n) {
-        begin_block(&b, s, rows, i, rows->n);
+        next_block(&b, s, rows, i, rows->n);
         if (wf_slice_dtype(s) == WF_F32)
             gather(wf_table_dense(s)->weights->data, b.at, b.n, b.known, s->row, out + i * s->row);
         else
