@@ -40,7 +40,7 @@ typedef struct bench {
     unsigned long long n_ps, n_workers, steps;
     bool table;
     wf_coding push, pull;
-    unsigned long long rows, dim, drawn; /* of a table */
+    unsigned long long rows, dim, drawn, at_once; /* of a table */
     wf_dtype dtype;
     wf_bench_case *cases;     /* [n] */
     wf_bench_result *results; /* [n] */
@@ -168,6 +168,7 @@ static wf_status make_cases(bench *b, wf_err *err)
                                       .pull = b->pull,
                                       .n_ps = (uint32_t)b->n_ps,
                                       .n_workers = (uint32_t)b->n_workers,
+                                      .at_once = 1,
                                       .steps = b->steps,
                                       .budget_ns = share};
     }
@@ -205,6 +206,7 @@ static wf_status make_table_cases(bench *b, wf_err *err)
                                       .dim = (uint32_t)b->dim,
                                       .dtype = b->dtype,
                                       .drawn = b->drawn,
+                                      .at_once = (uint32_t)b->at_once,
                                       .n_ps = (uint32_t)b->n_ps,
                                       .n_workers = (uint32_t)b->n_workers,
                                       .steps = b->steps,
@@ -266,7 +268,8 @@ static void close_bench(bench *b)
 
 /* The words of the command line; NULL: not given. */
 typedef struct words {
-    const char *sizes, *transports, *n_ps, *n_workers, *steps, *rows, *dim, *dtype, *drawn, *codec;
+    const char *sizes, *transports, *n_ps, *n_workers, *steps, *rows, *dim, *dtype, *drawn,
+        *at_once, *codec;
 } words;
 
 static wf_status no_codec(const char *word, size_t n, wf_err *err)
@@ -309,12 +312,13 @@ static wf_status read_numbers(bench *b, const words *w, wf_err *err)
 
 static wf_status read_dense(bench *b, const words *w, wf_err *err)
 {
-    if (w->rows || w->dim || w->dtype || w->drawn)
+    if (w->rows || w->dim || w->dtype || w->drawn || w->at_once)
         return wf_fail(err, WF_USAGE, "add --table", "--%s is about a table",
                        w->rows    ? "rows"
                        : w->dim   ? "dim"
                        : w->dtype ? "dtype"
-                                  : "ids");
+                       : w->drawn ? "ids"
+                                  : "at-once");
     if (w->codec)
         WF_TRY(read_codec(b, w->codec, err));
     WF_TRY(read_sizes(b, w->sizes ? w->sizes : "4KiB,1MiB,100MB", err));
@@ -338,6 +342,8 @@ static wf_status read_table(bench *b, const words *w, wf_err *err)
         return wf_fail(err, WF_USAGE, NULL, "--dim: a row of int8 has %d numbers at most",
                        WF_INT8_ROW_MOST);
     WF_TRY(wf_arg_u64("--ids", w->drawn ? w->drawn : "16384", 1, MOST_DRAWN, &b->drawn, err));
+    WF_TRY(wf_arg_u64("--at-once", w->at_once ? w->at_once : "1", 1, WF_BENCH_AT_ONCE, &b->at_once,
+                      err));
     return make_table_cases(b, err);
 }
 
@@ -354,19 +360,14 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     words w = {0};
     bool json = false;
     bench b = {0};
-    const wf_flag flags[] = {{"sizes", 0, .value = &w.sizes},
-                             {"table", 0, .set = &b.table},
-                             {"rows", 0, .value = &w.rows},
-                             {"dim", 0, .value = &w.dim},
-                             {"dtype", 0, .value = &w.dtype},
-                             {"ids", 0, .value = &w.drawn},
-                             {"transports", 0, .value = &w.transports},
-                             {"ps", 0, .value = &w.n_ps},
-                             {"workers", 0, .value = &w.n_workers},
-                             {"steps", 0, .value = &w.steps},
-                             {"codec", 0, .value = &w.codec},
-                             {"json", 0, .set = &json},
-                             {0}};
+    const wf_flag flags[] = {
+        {"sizes", 0, .value = &w.sizes},     {"table", 0, .set = &b.table},
+        {"rows", 0, .value = &w.rows},       {"dim", 0, .value = &w.dim},
+        {"dtype", 0, .value = &w.dtype},     {"ids", 0, .value = &w.drawn},
+        {"at-once", 0, .value = &w.at_once}, {"transports", 0, .value = &w.transports},
+        {"ps", 0, .value = &w.n_ps},         {"workers", 0, .value = &w.n_workers},
+        {"steps", 0, .value = &w.steps},     {"codec", 0, .value = &w.codec},
+        {"json", 0, .set = &json},           {0}};
     wf_words rest;
     wf_status rc;
 
@@ -391,8 +392,8 @@ const wf_cmd wf_cmd_bench = {
     .usage =
         "weft bench [--sizes SIZE,...] [--transports NAME,...] [--ps N] [--workers N] [--steps N]\n"
         "           [--codec PUSH[,PULL]] [--json]\n"
-        "weft bench --table [--rows N] [--dim N] [--dtype NAME] [--ids N] [--transports NAME,...]\n"
-        "           [--ps N] [--workers N] [--steps N] [--json]\n"
+        "weft bench --table [--rows N] [--dim N] [--dtype NAME] [--ids N] [--at-once N]\n"
+        "           [--transports NAME,...] [--ps N] [--workers N] [--steps N] [--json]\n"
         "\n"
         "Starts its own parameter servers and measures push, pull and both together: the rate, "
         "and\n"
@@ -415,6 +416,9 @@ const wf_cmd wf_cmd_bench = {
         "  --ids N                random ids per batch, uniform and by Zipf's law (default "
         "16384);\n"
         "                         each row is sent once\n"
+        "  --at-once N            batches that a worker has under way, 1 to 3 (default 1), as "
+        "with\n"
+        "                         `pipeline` 0 to 2: times and rates are those of each of them\n"
         "  --json                 for programs\n"
         "\n"
         "  weft bench --sizes 4KiB,64MiB --transports tcp\n"

@@ -110,6 +110,10 @@ def check_rows(folder):
         check(close(row["rows_per_s"] * row["p50_us"] / 1e6, 2 * row["rows"]), row)
         check(close(row["flat_rows_per_s"] * row["flat_p50_us"] / 1e6, row["rows"]), row)
         check(close(row["of_flat"] * row["flat_rows_per_s"], row["rows_per_s"]), row)
+    said = json.loads(bench(folder, "--table", "--rows", "300", "--transports", "shm,tcp", "--steps", "4", "--at-once",
+                            "3", "--json"))
+    check(said["at_once"] == 3 and len(said["rows"]) == 12, said)
+    check(all(row["samples"] == 4 and row["p50_us"] > 0 for row in said["rows"]), said)
     lines = rows_of(bench(folder, "--table", "--rows=300", "--dtype", "int8", "--transports", "tcp", "--steps",
                           "3"))
     check(lines[0].split()[:7] == ["TRANSPORT", "TABLE", "DTYPE", "BYTES", "IDS", "ROWS", "RULE"], lines)
@@ -138,6 +142,8 @@ def check_errors(folder):
             (["--codec", "bf16,int8"], 'there is no codec "int8" of weights; weights travel as f32'),
             (["--table", "--codec", "bf16"], "--codec is not about a table"),
             (["--ids", "7"], "--ids is about a table; add --table"),
+            (["--at-once", "2"], "--at-once is about a table; add --table"),
+            (["--table", "--at-once", "4"], "--at-once must be a whole number from 1 to 3"),
             (["--table", "--rows", "0"], "--rows must be a whole number from 1 to 1000000000"),
             (["--table", "--dim", "9999"], "--dim must be a whole number from 1 to 4096"),
             (["--table", "--ids", "none"], "--ids must be a whole number"),

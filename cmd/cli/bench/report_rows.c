@@ -78,6 +78,9 @@ wf_status wf_bench_print_rows(const wf_bench_case cases[], wf_bench_result resul
             add_row(&rows, &cases[i], &results[i], &f);
         }
     WF_TRY(wf_rows_print(&rows, stdout, err));
+    if (cases[0].at_once > 1)
+        printf("A worker had %" PRIu32 " batches under way; times are those of each.\n",
+               cases[0].at_once);
     wf_bench_print_lines(results, n);
     if (cases[0].is_apart)
         printf(
@@ -111,7 +114,8 @@ wf_status wf_bench_print_rows_json(const wf_bench_case cases[], wf_bench_result 
 
             json_array_append_new(list, row(&cases[i], &results[i], &f));
         }
-    all = json_pack("{s:i, s:i, s:b, s:o}", "ps", (int)cases[0].n_ps, "workers",
-                    (int)cases[0].n_workers, "flat_apart", cases[0].is_apart, "rows", list);
+    all = json_pack("{s:i, s:i, s:i, s:b, s:o}", "ps", (int)cases[0].n_ps, "workers",
+                    (int)cases[0].n_workers, "at_once", (int)cases[0].at_once, "flat_apart",
+                    cases[0].is_apart, "rows", list);
     return wf_json_print(all, JSON_INDENT(2) | JSON_REAL_PRECISION(6), err);
 }

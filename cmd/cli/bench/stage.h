@@ -16,11 +16,12 @@
 #include "common/wire/control.pb-c.h"
 #include "common/wire/net.h"
 #include "common/wire/wires.h"
+#include "worker/exchange.h"
 #include <limits.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
-enum { WF_BENCH_TASKS = 64 }; /* ps, and workers, at most */
+enum { WF_BENCH_TASKS = 64 /* ps, and workers, at most */, WF_BENCH_AT_ONCE = WF_STEP_SETS };
 
 /* The kinds of transport, by name; a row with a NULL name ends them. */
 typedef struct wf_bench_wire {
@@ -44,7 +45,8 @@ typedef struct wf_bench_case {
     uint32_t dim;
     wf_dtype dtype; /* of its values */
     size_t drawn;
-    bool is_apart; /* the flat loops come before the ps, for both do not fit into the memory */
+    uint32_t at_once; /* batches that a worker has under way; of a dense variable 1 */
+    bool is_apart;    /* the flat loops come before the ps, for both do not fit into the memory */
     uint32_t n_ps, n_workers;
     uint64_t steps; /* of each kind of work and worker; 0: as many as fit into budget_ns,
                          with what has to be prepared, and a few at least */

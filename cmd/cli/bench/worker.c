@@ -61,6 +61,7 @@ static wf_status connect_all(wf_bench_worker *w, wf_err *err)
                                                 .generation = WF_BENCH_GENERATION,
                                                 .map = WF_BENCH_GENERATION,
                                                 .view = WF_BENCH_VIEW,
+                                                .pipeline = s->of.at_once - 1,
                                                 .incarnation = conf.incarnation},
                             &w->exchange, err);
 }
@@ -121,8 +122,11 @@ static wf_status turn(wf_bench_worker *w, wf_err *err)
 
 static bool is_done(const wf_bench_worker *w, const wf_bench_work *work)
 {
-    return (!work->pushes || w->exchange->acked >= w->step) &&
-           (!work->pulls || wf_exchange_ready(w->exchange, 0));
+    bool done = !work->pushes || w->exchange->acked >= w->step;
+
+    for (uint32_t i = 0; work->pulls && i < w->stage->of.at_once; i++)
+        done = done && wf_exchange_ready(w->exchange, (int)i);
+    return done;
 }
 
 static wf_status is_late(const wf_bench_worker *w, const wf_bench_work *work, wf_err *err)
@@ -144,11 +148,11 @@ static void fill(float *gradient, size_t n)
         gradient[i] = 1e-3F;
 }
 
-static wf_status begin_step(wf_bench_worker *w, wf_err *err)
+static wf_status fill_step(wf_bench_worker *w, uint32_t step, wf_err *err)
 {
     const wf_bench_case *of = &w->stage->of;
     size_t n = of->draw ? (size_t)WF_MIN(of->drawn, of->rows) * of->dim : of->bytes / sizeof(float);
-    float *gradient = wf_exchange_gradient(w->exchange, ++w->step, 0);
+    float *gradient = wf_exchange_gradient(w->exchange, step, 0);
 
     if (!gradient)
         return wf_fail_nomem(err, n * sizeof *gradient);
@@ -156,11 +160,24 @@ static wf_status begin_step(wf_bench_worker *w, wf_err *err)
     return WF_OK;
 }
 
-static wf_status ask(wf_bench_worker *w, const wf_bench_rows *rows, wf_err *err)
+/* Batch i of those that are under way together: its rows are those of the i'th step from now on,
+ * in a set of weights of its own. */
+static wf_status ask(wf_bench_worker *w, const wf_bench_rows rows[], uint32_t i, wf_err *err)
 {
     if (rows)
-        WF_TRY(wf_exchange_name_rows(w->exchange, 0, 0, rows->ids, rows->n, err));
-    return wf_exchange_want(w->exchange, 0, w->step + 1, err);
+        WF_TRY(wf_exchange_name_rows(w->exchange, (int)i, 0, rows[i].ids, rows[i].n, err));
+    return wf_exchange_want(w->exchange, (int)i, w->step + 1 + i, err);
+}
+
+/* The gradients of the first are ready; all lie in memory that was written before. */
+static wf_status push(wf_bench_worker *w, uint32_t i, wf_err *err)
+{
+    uint32_t step = ++w->step;
+
+    if (i > 0)
+        WF_TRY(fill_step(w, step, err));
+    WF_TRY(wf_exchange_push(w->exchange, step, 0, err));
+    return wf_exchange_end_step(w->exchange, step, err);
 }
 
 static wf_status finish(wf_bench_worker *w, const wf_bench_work *work, int64_t began_ns,
@@ -176,25 +193,30 @@ static wf_status finish(wf_bench_worker *w, const wf_bench_work *work, int64_t b
     return WF_OK;
 }
 
-wf_status wf_bench_worker_do(wf_bench_worker *w, const wf_bench_work *work,
-                             const wf_bench_rows *rows, int64_t *took_ns, wf_err *err)
+static wf_status pull_all(wf_bench_worker *w, const wf_bench_rows rows[], wf_err *err)
 {
     static const wf_bench_work pull = {"pull", false, true};
+
+    for (uint32_t i = 0; i < w->stage->of.at_once; i++)
+        WF_TRY(ask(w, rows, i, err));
+    return finish(w, &pull, wf_now_ns(), err);
+}
+
+wf_status wf_bench_worker_do(wf_bench_worker *w, const wf_bench_work *work,
+                             const wf_bench_rows rows[], int64_t *took_ns, wf_err *err)
+{
+    uint32_t n = w->stage->of.at_once;
     int64_t began_ns;
 
     if (work->pushes)
-        WF_TRY(begin_step(w, err));
+        WF_TRY(fill_step(w, w->step + 1, err));
     began_ns = wf_now_ns();
-    if (work->pushes) {
-        WF_TRY(wf_exchange_push(w->exchange, w->step, 0, err));
-        WF_TRY(wf_exchange_end_step(w->exchange, w->step, err));
-    }
-    if (work->pulls)
-        WF_TRY(ask(w, rows, err));
+    for (uint32_t i = 0; work->pushes && i < n; i++)
+        WF_TRY(push(w, i, err));
+    for (uint32_t i = 0; work->pulls && i < n; i++)
+        WF_TRY(ask(w, rows, i, err));
     WF_TRY(finish(w, work, began_ns, err));
-    *took_ns = wf_now_ns() - began_ns;
-    if (!rows || work->pulls)
-        return WF_OK;
-    WF_TRY(ask(w, rows, err)); /* a push of rows needs a pull of them */
-    return finish(w, &pull, wf_now_ns(), err);
+    *took_ns = (wf_now_ns() - began_ns) / n;
+    /* A push of rows needs a pull of them. */
+    return rows && !work->pulls ? pull_all(w, rows, err) : WF_OK;
 }
