@@ -176,6 +176,13 @@ static wf_status advance_job(wf_master *m, wf_err *err)
 
 /* ---- results ---- */
 
+/* The job cannot be what its text says. */
+static wf_status refuse(wf_master *m, wf_job *j, const wf_err *why, wf_err *err)
+{
+    WF_TRY(wf_job_enter(m, j, WF_JOB_FAIL, why, err));
+    return wf_master_take_text_back(m, j, err);
+}
+
 /* A job was compiled, or could not be. The job takes what came of it, unless it is over or has
  * another text by now. */
 static wf_status on_prepared(wf_master *m, wf_job *j, wf_work *w, wf_err *err)
@@ -185,15 +192,18 @@ static wf_status on_prepared(wf_master *m, wf_job *j, wf_work *w, wf_err *err)
     if (wf_job_over(j->state) || w->texts != j->texts || j->prepared)
         return WF_OK;
     if (w->rc != WF_OK)
-        return wf_job_enter(m, j, WF_JOB_FAIL, &w->err, err);
+        return refuse(m, j, &w->err, err);
     j->prepared = w->prepared;
     w->prepared = NULL;
     if (m->job == j)
         wf_job_learn_holders(m);
-    if (wf_generation_check(j, &unfit) == WF_OK)
+    if (wf_generation_check(j, &unfit) == WF_OK) {
+        free(j->text_was);
+        j->text_was = NULL;
         return WF_OK;
+    }
     wf_job_drop_prepared(j); /* a recovery must find the same fault, and not what it is of */
-    return wf_job_enter(m, j, WF_JOB_FAIL, &unfit, err);
+    return refuse(m, j, &unfit, err);
 }
 
 static wf_status take_restored(wf_master *m, wf_job *j, const wf_restored *r, wf_err *err)

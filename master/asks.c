@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* master/asks.c - what the command line asks. */
 #include "common/compile/compile.h"
+#include "common/compile/strategy.h"
 #include "common/conf/conf.h"
 #include "common/wire/control.h"
 #include "common/wire/tasks.h"
@@ -92,16 +93,57 @@ wf_status wf_master_submit(wf_master *m, const char *name, const char *text, con
     WF_TRY(journal_text(m, j, WF_JOB_QUEUED, text, path, err));
     begin_anew(j, -1);
     j->ending_from = 0;
+    free(j->text_was);
+    j->text_was = NULL;
     wf_job_move(j, WF_JOB_SUBMITTED);
     return wf_job_rewrite(j, text, path,
                           err); /* it may say more epochs; the digest guards the model */
 }
 
-static wf_status check_optimizer(const wf_job_conf *conf, wf_err *err)
+/* What is known without compiling. */
+static wf_status check_change(const wf_master *m, const wf_job_conf *conf, wf_err *err)
 {
+    const wf_strategy *strategy;
     wf_opt opt;
 
+    WF_TRY(wf_strategy_of_job(conf, m->n_ps, m->n_workers, &strategy, err));
     return wf_compile_optimizer_of_job(conf, &opt, err);
+}
+
+/* What the job goes on with if it does not compile with `text`. Of several changes of which none
+ * was compiled, the first one's text stays. */
+static wf_status change_text(wf_master *m, wf_job *j, const char *text, wf_err *err)
+{
+    char *was = j->text_was ? j->text_was : strdup(j->text);
+    wf_status rc;
+
+    if (!was)
+        return wf_fail_nomem(err, strlen(j->text));
+    rc = journal_text(m, j, j->state, text, j->path, err);
+    if (rc == WF_OK)
+        rc = wf_job_rewrite(j, text, j->path, err);
+    if (rc == WF_OK)
+        j->text_was = was;
+    else if (was != j->text_was)
+        free(was);
+    return rc;
+}
+
+wf_status wf_master_take_text_back(wf_master *m, wf_job *j, wf_err *err)
+{
+    char *was = j->text_was;
+    wf_status rc;
+
+    if (!was)
+        return WF_OK;
+    j->text_was = NULL;
+    rc = journal_text(m, j, j->state, was, j->path, err);
+    if (rc == WF_OK)
+        rc = wf_job_rewrite(j, was, j->path, err);
+    if (rc == WF_OK)
+        wf_job_note(m, j, "job.taken_back", "what was set is taken back");
+    free(was);
+    return rc;
 }
 
 wf_status wf_master_change(wf_master *m, const char *name, size_t n, char *const set[], wf_err *err)
@@ -131,12 +173,10 @@ wf_status wf_master_change(wf_master *m, const char *name, size_t n, char *const
     if (rc == WF_OK)
         rc = wf_job_parse(text, strlen(text), j->path, &conf, err);
     if (rc == WF_OK)
-        rc = check_optimizer(conf, err);
+        rc = check_change(m, conf, err);
     wf_job_free(&conf);
     if (rc == WF_OK)
-        rc = journal_text(m, j, j->state, text, j->path, err);
-    if (rc == WF_OK)
-        rc = wf_job_rewrite(j, text, j->path, err);
+        rc = change_text(m, j, text, err);
     for (size_t i = 0; rc == WF_OK && i < n; i++)
         wf_job_note(m, j, "job.changed", "%s", set[i]);
     free(text);

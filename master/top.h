@@ -24,6 +24,10 @@
 wf_status wf_master_replay(void *master, const Weft__Record *r, wf_err *err);
 WF_MUST_USE wf_status wf_master_take_up(wf_master *m, wf_err *err);
 
+/* asks.c: a job that has failed has the text again that it had before wf_master_change, if nothing
+ * was compiled since. */
+WF_MUST_USE wf_status wf_master_take_text_back(wf_master *m, wf_job *j, wf_err *err);
+
 /* jobs.c: a new job on the list, and the last one off it again: its record could not be written. */
 WF_MUST_USE wf_status wf_master_add_job(wf_master *m, const char *name, const char *text,
                                         const char *path, wf_job **out, wf_err *err);

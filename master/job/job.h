@@ -87,6 +87,7 @@ enum { WF_LEFT_OUT = 32 };
 typedef struct wf_job {
     char name[WF_RUN_NAME]; /* of its run: "digits#2" */
     char *text, *path;
+    char *text_was;     /* before a change of which nothing was compiled yet; NULL: there is none */
     uint32_t texts;     /* counts them: what was compiled from an older one is not this job */
     wf_job_state state; /* written by wf_job_move and wf_job_replay_state alone */
     uint64_t entries;   /* counts moves: what was begun in an older state is void */

@@ -63,6 +63,7 @@ void wf_job_delete(wf_job **j)
     wf_job_lines_close(&it->lines);
     free(it->passed);
     free(it->text);
+    free(it->text_was);
     free(it->path);
     free(it);
 }

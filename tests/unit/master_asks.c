@@ -326,15 +326,55 @@ static void a_job_is_stopped_once_and_asked_twice(void **state)
     assert_int_equal(journal, stage_journal_bytes(s));
 }
 
+static const char text[] = "job: one\nmodel: {input: {x: [2]}, layers: [{dense: {units: 1}}]}\n"
+                           "loss: mean_squared_error\n"
+                           "data: {format: npy, train: {x: x.npy, y: y.npy}}\n"
+                           "batch: 2\nepochs: 1\noptimizer: sgd\n";
+
+static void a_change_that_does_not_compile_is_taken_back(void **state)
+{
+    stage *s = *state;
+    Weft__Ask ask = stage_ask_of("recover", "one");
+    char *bad[1] = {"batch=666"}, *good[1] = {"batch=5"};
+
+    stage_cast(s);
+    stage_submit(s, "one", text);
+    stage_until(s, "one", "done");
+    s->compiled = (stage_answer){WF_SHAPE, "the model does not like 666"};
+    ask.n_set = 1;
+    for (int i = 0; i < 2; i++) {
+        ask.set = bad;
+        assert_int_equal(stage_ask(s, &ask)->status, WF_OK);
+        stage_until(s, "one", "failed");
+        stage_job_says(s, "one", "reason", "does not like 666");
+        stage_job_says(s, "one", "set", "\"\"");
+        stage_job_says(s, "one", "events", "what was set is taken back");
+    }
+    ask.set = good;
+    assert_int_equal(stage_ask(s, &ask)->status, WF_OK);
+    stage_until(s, "one", "done");
+    stage_job_says(s, "one", "set", "batch: 5");
+    ask.set = bad;
+    assert_int_equal(stage_ask(s, &ask)->status, WF_OK);
+    stage_until(s, "one", "failed");
+    stage_turn(s, 20);
+    stage_kill(s); /* the journal has it as well */
+    stage_raise(s);
+    stage_job_says(s, "one", "set", "batch: 5");
+}
+
 static void what_may_not_change_is_refused_with_the_text_as_it_was(void **state)
 {
-    static const char *const bad[] = {"model=x",   "epochs",
-                                      "epochs=",   "optimizer.learning_rate=1 2",
-                                      "epochs=-3", "optimizer.no_such_option=1"};
-    static const char text[] = "job: one\nmodel: {input: {x: [2]}, layers: [{dense: {units: 1}}]}\n"
-                               "loss: mean_squared_error\n"
-                               "data: {format: synthetic, synthetic: {records: 8}}\n"
-                               "batch: 2\nepochs: 1\noptimizer: sgd\n";
+    static const struct {
+        const char *set, *said;
+    } bad[] = {{"model=x", "cannot change"},
+               {"epochs", "has no value"},
+               {"epochs=", "epochs"},
+               {"optimizer.learning_rate=1 2", "learning_rate"},
+               {"epochs=-3", "\"epochs\" must be a whole number"},
+               {"optimizer.no_such_option=1", "no_such_option"},
+               {"strategy=none", "no strategy \"none\""},
+               {"strategy=mirrored", "wants at most 0 ps"}};
     stage *s = *state;
     Weft__Ask ask = stage_ask_of("recover", "one");
 
@@ -345,10 +385,10 @@ static void what_may_not_change_is_refused_with_the_text_as_it_was(void **state)
     stage_until(s, "two", "done");
     ask.n_set = 2;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        char *set[2] = {"epochs=3", (char *)bad[i]};
+        char *set[2] = {"epochs=3", (char *)bad[i].set};
 
         ask.set = set;
-        stage_refused(s, &ask, WF_USAGE, "");
+        stage_refused(s, &ask, WF_USAGE, bad[i].said);
         stage_job_says(s, "one", "set", "\"\"");
     }
 }
@@ -371,6 +411,7 @@ int main(void)
         STAGED(a_running_job_is_not_recovered),
         STAGED(a_job_that_is_over_is_not_stopped),
         STAGED(a_job_is_stopped_once_and_asked_twice),
+        STAGED(a_change_that_does_not_compile_is_taken_back),
         STAGED(what_may_not_change_is_refused_with_the_text_as_it_was),
     };
 

@@ -28,8 +28,8 @@ wf_net_conf stage_net_conf(stage *s, wf_task self, uint64_t incarnation)
 
 /* ---- the master ---- */
 
-/* Text decides: "bad..." does not compile, "others" is a file of another job's name, "wide" has
- * more to say than a message carries. */
+/* Text decides: "bad..." does not compile, nor does "batch: 666", "others" is a file of another
+ * job's name, "wide" has more to say than a message carries. */
 static wf_status prepare(void *arg, const char *job, const char *text, const char *path,
                          wf_prepared **out, wf_err *err)
 {
@@ -37,7 +37,7 @@ static wf_status prepare(void *arg, const char *job, const char *text, const cha
 
     (void)path;
     s->compiles++;
-    if (strncmp(text, "bad", 3) == 0 && s->compiled.status != WF_OK)
+    if ((strncmp(text, "bad", 3) == 0 || strstr(text, "batch: 666")) && s->compiled.status != WF_OK)
         return wf_fail(err, s->compiled.status, "change it", "%s", s->compiled.what);
     WF_TRY(wf_model_prepare(&s->model, strcmp(text, "others") == 0 ? s->others : job, out, err));
     if (strcmp(text, "wide") == 0) {
