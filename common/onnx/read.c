@@ -234,6 +234,14 @@ static wf_status add_input(wf_graph *g, const Weft__Onnx__ValueInfo *p, const fe
     return wf_graph_add_input(g, v, err);
 }
 
+/* What has no inputs has its type from the file (Pull). */
+static wf_status take_type(wf_graph *g, wf_value *v, const Weft__Onnx__ValueInfo *p, wf_err *err)
+{
+    if (!v || !v->producer || v->producer->n_in > 0)
+        return WF_OK;
+    return wf_err_wrap(err, set_type(g, v, p, err), "value \"%s\"", v->name);
+}
+
 static wf_status add_output(wf_graph *g, const wf_onnx_file *file, const Weft__Onnx__ValueInfo *p,
                             wf_err *err)
 {
@@ -246,6 +254,8 @@ static wf_status add_output(wf_graph *g, const wf_onnx_file *file, const Weft__O
     if (!v)
         return wf_fail(err, WF_INVALID, NULL, "nothing makes the graph output \"%.200s\"",
                        p->name ? p->name : "");
+    if (v->producer && v->producer->op->flags & WF_OP_SOURCE) /* value_info lists no outputs */
+        WF_TRY(take_type(g, v, p, err));
     return wf_graph_add_output(g, v, err);
 }
 
@@ -262,13 +272,10 @@ static wf_status add_all(wf_graph *g, const Weft__Onnx__Graph *graph, int64_t op
         WF_TRY(wf_onnx_node(g, graph->node[i], &file, NULL, err));
     for (size_t i = 0; i < graph->n_output; i++)
         WF_TRY(add_output(g, &file, graph->output[i], err));
-    /* What has no inputs has its type from the file (Pull). */
     for (size_t i = 0; i < graph->n_value_info; i++) {
         const Weft__Onnx__ValueInfo *p = graph->value_info[i];
-        wf_value *v = p->name ? wf_graph_value(g, p->name) : NULL;
 
-        if (v && v->producer && v->producer->n_in == 0)
-            WF_TRY(wf_err_wrap(err, set_type(g, v, p, err), "value \"%s\"", v->name));
+        WF_TRY(take_type(g, p->name ? wf_graph_value(g, p->name) : NULL, p, err));
     }
     return WF_OK;
 }
