@@ -84,10 +84,14 @@ static wf_status check_spec(const wf_compile_spec *s, wf_err *err)
     return WF_OK;
 }
 
-/* A RUN or INFER graph has its variables in itself, whatever the job's strategy is. */
+/* A RUN or INFER graph has its variables in itself, whatever the job's strategy is, unless it is
+ * divided. */
 static const wf_strategy *strategy_of(const wf_compile_spec *s)
 {
-    return s->mode == WF_COMPILE_TRAIN || s->mode == WF_COMPILE_EVAL ? s->strategy : NULL;
+    bool divides = s->mode == WF_COMPILE_INFER && s->n_stages > 0;
+
+    return s->mode == WF_COMPILE_TRAIN || s->mode == WF_COMPILE_EVAL || divides ? s->strategy
+                                                                                : NULL;
 }
 
 static wf_status run_passes(wf_unit *u, size_t n, wf_err *err)

@@ -156,7 +156,8 @@ typedef struct wf_compile_spec {
     size_t n_pins;
     /* A strategy that divides the model: the workers of its stages, in their order, which rise. */
     uint32_t stage_workers[WF_STAGES_MOST];
-    uint32_t n_stages;           /* 0: the model is not divided */
+    uint32_t n_stages; /* 0: the model is not divided. INFER: it may be, with a strategy or without;
+                          then axes are fixed, or follow from the records as in TRAIN */
     const wf_conf_stage *stages; /* [n_stage_rules]: which variables are where */
     size_t n_stage_rules;
     bool finds_stages; /* in place of them: by memory */
@@ -169,6 +170,7 @@ typedef struct wf_compile_spec {
     bool whole_variables;   /* one slice each: the optimizer's rule takes norms over variables */
     bool accumulates;       /* a step adds up the gradients of several batches */
     bool is_portable;       /* ONNX's own operations alone, for others to run: nothing is fused */
+    bool is_blank;          /* nobody reads the content of variables of layers: they get none */
     wf_dtype narrow;        /* TRAIN, EVAL: WF_BF16 or WF_F16, for jobs that compute in it; or
                              * WF_NONE */
     bool scales_loss;       /* TRAIN: gradients are those of the loss times an input, and divided
@@ -387,6 +389,10 @@ void wf_stages_put(const wf_job_conf *job, const uint32_t workers[], uint32_t n,
  * owns it. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_stages_cut(const wf_compiled *c, uint32_t stage, bool backward,
                                     wf_graph **out, wf_err *err);
+
+/* How many elements a value has along each axis: sizes[i], or where that is negative -sizes[i] for
+ * each record. False if one follows from something else, or the rank is not known. */
+bool wf_value_sizes(const wf_value *v, int64_t sizes[WF_MAX_RANK]);
 
 /* The index of a variable by name, or -1. */
 int64_t wf_compiled_find(const wf_compiled *c, const char *name);

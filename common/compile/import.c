@@ -27,6 +27,7 @@ static wf_status build_layers(wf_unit *u, wf_err *err)
     wf_model_facts facts = {0};
     wf_model m = *s->model;
 
+    m.is_blank = s->is_blank;
     if (tables_are_blank(s)) {
         m.tables = s->tables;
         m.n_tables = s->n_tables;
@@ -52,11 +53,18 @@ static wf_status read_source(wf_unit *u, wf_err *err)
     return build_layers(u, err);
 }
 
+/* Whether shapes are to follow from the records of a batch alone: no plan could be made before. */
+static bool is_of_records(const wf_compile_spec *s)
+{
+    return s->mode == WF_COMPILE_TRAIN || s->mode == WF_COMPILE_EVAL ||
+           (s->mode == WF_COMPILE_INFER && s->n_stages > 0);
+}
+
 /* Whether v's leading axis may be taken for the batch: it is one at all. */
 static wf_status bind_batch(wf_unit *u, wf_value *v, wf_err *err)
 {
     wf_axis *lead = &v->axes[0];
-    bool trains = u->spec->mode == WF_COMPILE_TRAIN || u->spec->mode == WF_COMPILE_EVAL;
+    bool trains = is_of_records(u->spec);
     char text[128];
 
     if (v->rank < 1) {
@@ -254,7 +262,5 @@ wf_status wf_pass_import(wf_unit *u, wf_err *err)
 wf_status wf_pass_infer(wf_unit *u, wf_err *err)
 {
     WF_TRY(wf_infer(u->graph, err));
-    return u->spec->mode == WF_COMPILE_TRAIN || u->spec->mode == WF_COMPILE_EVAL
-               ? wf_check_open(u, err)
-               : WF_OK;
+    return is_of_records(u->spec) ? wf_check_open(u, err) : WF_OK;
 }

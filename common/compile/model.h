@@ -41,6 +41,7 @@ typedef struct wf_model {
      * compute it. */
     const wf_conf_table *tables;
     size_t n_tables;
+    bool is_blank; /* nobody reads the content of any */
 } wf_model;
 
 /* What there is to know of the graph of a model beside it; it lives as long as the graph. */

@@ -34,39 +34,42 @@ void wf_stages_mark_late(const wf_compiled *c, const wf_graph *g, bool late[])
     }
 }
 
-/* Extents of a job follow from the batch alone: they are fixed, or a multiple of the records. */
-static wf_status set_sizes(const wf_unit *u, const wf_value *v, wf_compiled_edge *e, wf_err *err)
+bool wf_value_sizes(const wf_value *v, int64_t sizes[WF_MAX_RANK])
 {
-    e->rank = (uint32_t)v->rank;
-    if (v->carried)
-        return wf_unit_in_file(
-            u, u->spec->place_line,
-            wf_fail(
-                err, WF_UNSUPPORTED, "divide the model at another layer",
-                "place: shapes at one worker follow from \"%.200s\", which is computed at another",
-                v->name),
-            err);
     for (int32_t i = 0; i < v->rank; i++) {
         const wf_axis *axis = &v->axes[i];
         long long factor = 1;
         char *end = NULL;
 
-        e->sizes[i] = axis->size;
+        sizes[i] = axis->size;
         if (axis->size >= 0)
             continue;
         if (axis->symbol && axis->symbol[0] >= '0' && axis->symbol[0] <= '9')
             factor = strtoll(axis->symbol, &end, 10);
         if (!axis->symbol || factor <= 0 || (end && *end != '*'))
-            return wf_unit_in_file(
-                u, u->spec->place_line,
-                wf_fail(err, WF_UNSUPPORTED, "divide the model at another layer",
-                        "place: \"%.200s\", which goes from one worker to another, has an extent "
-                        "that is no multiple of the batch",
-                        v->name),
-                err);
-        e->sizes[i] = -factor;
+            return false;
+        sizes[i] = -factor;
     }
-    return WF_OK;
+    return v->rank >= 0;
+}
+
+/* Extents of a job follow from the batch alone: they are fixed, or a multiple of the records. */
+static wf_status set_sizes(const wf_unit *u, const wf_value *v, wf_compiled_edge *e, wf_err *err)
+{
+    wf_status rc = WF_OK;
+
+    e->rank = (uint32_t)v->rank;
+    if (v->carried)
+        rc = wf_fail(
+            err, WF_UNSUPPORTED, "divide the model at another layer",
+            "place: shapes at one worker follow from \"%.200s\", which is computed at another",
+            v->name);
+    else if (!wf_value_sizes(v, e->sizes))
+        rc = wf_fail(err, WF_UNSUPPORTED, "divide the model at another layer",
+                     "place: \"%.200s\", which goes from one worker to another, has an extent "
+                     "that is no multiple of the batch",
+                     v->name);
+    return rc == WF_OK ? WF_OK : wf_unit_in_file(u, u->spec->place_line, rc, err);
 }
 
 static wf_status add_edge(const wf_unit *u, const wf_value *v, uint32_t from, uint32_t to,

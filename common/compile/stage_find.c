@@ -6,7 +6,8 @@
  * runs that are filled up to it are no longer enough. Those that a node reads together stay
  * together. A variable counts with its gradient and its slots, and with the activations up to the
  * next such node. Those are counted once for each stage: that many micro-batches may be kept at the
- * first one, which has most.
+ * first one, which has most. Where nothing trains a variable counts by itself, and activations
+ * once.
  */
 #include "common/base/size.h"
 #include "common/compile/pass.h"
@@ -36,7 +37,7 @@ static uint64_t variable_bytes(const wf_stages *s, size_t variable)
 {
     const wf_compiled_variable *v = &s->u->c->variables[variable];
 
-    if (v->kind != WF_VAR_TRAINABLE)
+    if (v->kind != WF_VAR_TRAINABLE || s->u->spec->mode != WF_COMPILE_TRAIN)
         return v->bytes;
     return (uint64_t)v->bytes * (3 + s->u->spec->slots); /* itself, gradient, sum of gradients */
 }
@@ -45,6 +46,7 @@ static uint64_t variable_bytes(const wf_stages *s, size_t variable)
 static size_t list(const wf_stages *s, item items[], size_t at[])
 {
     const wf_graph *g = s->u->graph;
+    uint32_t kept = s->u->spec->mode == WF_COMPILE_TRAIN ? s->u->spec->n_stages : 1;
     size_t n = 0;
 
     for (size_t i = 0; i < g->n_nodes; i++) {
@@ -65,7 +67,7 @@ static size_t list(const wf_stages *s, item items[], size_t at[])
             at[v] = n;
         }
         if (n > 0 && s->variable[i] < 0)
-            items[n - 1].bytes += activation_bytes(node) * s->u->spec->n_stages;
+            items[n - 1].bytes += activation_bytes(node) * kept;
     }
     return n;
 }

@@ -120,6 +120,8 @@ static wf_status first_values(wf_layer *l, const char *part, uint32_t rank, cons
     }
     WF_TRY(check_size(l, name, rank, dims, most_variable_bytes));
     WF_TRY(wf_tensor_new(WF_F32, rank, dims, out, l->e.err));
+    if (l->model->is_blank)
+        return WF_OK;
     rc = wf_initialize(initializer_of(l, part, otherwise, &word), fans, l->seed, name, *out,
                        l->e.err);
     if (rc != WF_OK)
@@ -137,6 +139,19 @@ wf_tensor *wf_layer_first(wf_layer *l, const char *part, uint32_t rank, const in
     return t;
 }
 
+/* Layers may have written to it: so it becomes blank here, and not where it is made. */
+static wf_status make_blank(const wf_layer *l, wf_tensor **t)
+{
+    wf_tensor *blank = NULL;
+
+    if (!l->model->is_blank || !*t)
+        return WF_OK;
+    WF_TRY(wf_tensor_new_blank((*t)->dtype, (*t)->rank, (*t)->dims, &blank, l->e.err));
+    wf_tensor_free(t);
+    *t = blank;
+    return WF_OK;
+}
+
 wf_value *wf_layer_keep(wf_layer *l, const char *part, wf_var_kind kind, wf_tensor **first)
 {
     char name[NAME_BYTES], stem[64];
@@ -145,6 +160,8 @@ wf_value *wf_layer_keep(wf_layer *l, const char *part, wf_var_kind kind, wf_tens
 
     if (rc == WF_OK)
         rc = full_name(l, part, name);
+    if (rc == WF_OK && kind != WF_VAR_FROZEN)
+        rc = make_blank(l, first);
     if (rc == WF_OK)
         rc = wf_graph_add_variable(l->g, name, kind, first, &v, l->e.err);
     wf_tensor_free(first);
