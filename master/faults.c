@@ -224,6 +224,13 @@ wf_status wf_faults_on_round(wf_master *m, wf_job *j, wf_member *who, const wf_m
     return rc;
 }
 
+static wf_status lose_generation(wf_master *m, wf_job *j, const wf_err *why, wf_err *err)
+{
+    wf_job_note(m, j, "job.variables_lost", "%s", why->what);
+    WF_TRY(wf_cut_abort(m, j, err));
+    return wf_job_enter(m, j, WF_JOB_LOST, NULL, err);
+}
+
 wf_status wf_faults_on_ready(wf_master *m, wf_job *j, wf_member *who, const wf_msg *msg,
                              wf_err *err)
 {
@@ -240,6 +247,9 @@ wf_status wf_faults_on_ready(wf_master *m, wf_job *j, wf_member *who, const wf_m
         rc = wf_cut_abort(m, j, err);
         if (rc == WF_OK)
             rc = wf_job_enter(m, j, WF_JOB_LOST, NULL, err);
+    } else if (body->status == WF_AGAIN && m->n_stages > 0) { /* another stage's worker is gone */
+        wf_fail(&why, WF_AGAIN, NULL, "%s", body->what);
+        rc = lose_generation(m, j, &why, err);
     } else if (body->status != WF_OK) {
         wf_fail(&why, (wf_status)body->status, body->hint, "%s%s%s",
                 who->task.role == WF_ROLE_WORKER ? wf_task_str(who->task, text, sizeof text) : "",
@@ -256,13 +266,6 @@ wf_status wf_faults_on_ready(wf_master *m, wf_job *j, wf_member *who, const wf_m
     }
     wf_control_free(&body);
     return rc;
-}
-
-static wf_status lose_generation(wf_master *m, wf_job *j, const wf_err *why, wf_err *err)
-{
-    wf_job_note(m, j, "job.variables_lost", "%s", why->what);
-    WF_TRY(wf_cut_abort(m, j, err));
-    return wf_job_enter(m, j, WF_JOB_LOST, NULL, err);
 }
 
 wf_status wf_faults_on_fault(wf_master *m, wf_job *j, wf_member *who, const wf_msg *msg,
@@ -283,7 +286,8 @@ wf_status wf_faults_on_fault(wf_master *m, wf_job *j, wf_member *who, const wf_m
     wf_control_free(&body);
     if (again)
         return wf_master_roll_back(m, j, err);
-    if (why.status == WF_AGAIN && wf_member_holds_variables(m, who)) /* nobody has them any more */
+    if (why.status == WF_AGAIN &&
+        (m->n_stages > 0 || wf_member_holds_variables(m, who))) /* nobody has them any more */
         return lose_generation(m, j, &why, err);
     if (who->task.role == WF_ROLE_WORKER && why.status != WF_NUMERIC)
         return on_failed_step(m, j, who, &why, err);

@@ -30,6 +30,11 @@ static wf_status open_prediction(wf_trainer *t, const Weft__Start *start, wf_err
     t->prediction_arena = wf_arena_new(0);
     if (!t->prediction_arena)
         return wf_fail_nomem(err, 0);
+    if (start->n_stages > 0) {
+        WF_TRY(wf_predicted_open(t, start, err));
+        how.divides = true;
+        how.model = &t->predicted.model;
+    }
     WF_TRY(wf_prediction_read(start->prediction, strlen(start->prediction), t->prediction_arena,
                               &ask, err));
     WF_TRY(wf_prediction_open(&ask, &how, &t->prediction, err));
@@ -50,7 +55,7 @@ wf_status wf_trainer_begin_prediction(wf_trainer *t, const Weft__Start *start, w
                            .train_digest = wf_prediction_digest(t->prediction),
                            .at_once = 1,
                            .checksums = t->conf.checksums};
-    return WF_OK;
+    return start->n_stages > 0 ? wf_predicted_begin(t, out, err) : WF_OK;
 }
 
 wf_status wf_trainer_make_prediction(wf_trainer *t, wf_worker *w, wf_err *err)
@@ -64,6 +69,9 @@ wf_status wf_trainer_make_prediction(wf_trainer *t, wf_worker *w, wf_err *err)
         batch->begin >= wf_prediction_records(t->prediction))
         rc = wf_fail(&out.why, WF_PROTO, "this is a bug in weft",
                      "a split that begins at record %" PRIu64, batch->begin);
+    else if (t->stage)
+        return wf_predicted_split(t, batch->begin / wf_prediction_split_records(t->prediction), w,
+                                  err);
     else
         rc = wf_prediction_split(
             t->prediction, batch->begin / wf_prediction_split_records(t->prediction), &out.why);
@@ -75,5 +83,6 @@ wf_status wf_trainer_make_prediction(wf_trainer *t, wf_worker *w, wf_err *err)
 void wf_trainer_end_prediction(wf_trainer *t)
 {
     wf_prediction_free(&t->prediction);
+    wf_predicted_close(t);
     wf_arena_free(&t->prediction_arena);
 }

@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_BATCHES = 4096 };
-
 /* ---- the first stage ---- */
 
 static wf_status read_batch(void *arg, bool trains, const wf_batch **out, wf_err *err)
@@ -37,7 +35,7 @@ static void release_batch(void *arg, bool trains, const wf_batch **batch)
     wf_data_reader_release((trains ? &t->train : &t->eval)->reader, batch);
 }
 
-static wf_status check_devices(const wf_trainer *t, wf_err *err)
+wf_status wf_trainer_check_devices(const wf_trainer *t, wf_err *err)
 {
     if (t->devices[0]->is_host)
         return WF_OK;
@@ -50,7 +48,7 @@ static wf_status check_devices(const wf_trainer *t, wf_err *err)
 
 wf_status wf_trainer_begin_stages(wf_trainer *t, wf_worker_job *out, wf_err *err)
 {
-    WF_TRY(check_devices(t, err));
+    WF_TRY(wf_trainer_check_devices(t, err));
     WF_TRY(wf_trainer_join_opening(t, err)); /* its fields are looked up */
     WF_TRY(wf_stage_new(&(wf_stage_conf){.start = t->start,
                                          .links = &t->links,
@@ -76,17 +74,17 @@ void wf_trainer_end_stages(wf_trainer *t)
 /* ---- rounds ---- */
 
 /* Records [begin, end) in micro-batches. */
-static wf_status begin(wf_trainer *t, wf_stage_round round, uint64_t begin, uint64_t end,
-                       uint64_t batch, wf_err *err)
+wf_status wf_trainer_begin_records(wf_trainer *t, wf_stage_round round, uint64_t begin,
+                                   uint64_t end, uint64_t batch, wf_err *err)
 {
     uint64_t n = (end - begin + batch - 1) / batch;
     uint32_t *records;
     wf_status rc;
 
-    if (n > MOST_BATCHES)
+    if (n > WF_STAGE_ROUND_MOST)
         return wf_fail(err, WF_UNSUPPORTED, "take a larger batch",
                        "a round has %lu micro-batches, and may have %d", (unsigned long)n,
-                       MOST_BATCHES);
+                       WF_STAGE_ROUND_MOST);
     records = calloc(n + 1, sizeof *records);
     if (!records)
         return wf_fail_nomem(err, n * sizeof *records);
@@ -107,13 +105,13 @@ static wf_status begin_step(wf_trainer *t, wf_err *err)
     t->hand->began_ns = wf_now_ns();
     t->hand->result = (wf_train_result){0};
     t->round = A_STEP_ROUND;
-    return begin(t,
-                 (wf_stage_round){.trains = true,
-                                  .step = t->step.step,
-                                  .epoch = id->epoch,
-                                  .split = id->split,
-                                  .number = id->number * t->batches},
-                 id->begin, id->end, t->train.batch, err);
+    return wf_trainer_begin_records(t,
+                                    (wf_stage_round){.trains = true,
+                                                     .step = t->step.step,
+                                                     .epoch = id->epoch,
+                                                     .split = id->split,
+                                                     .number = id->number * t->batches},
+                                    id->begin, id->end, t->train.batch, err);
 }
 
 static wf_status begin_unit(wf_trainer *t, wf_err *err)
@@ -127,8 +125,8 @@ static wf_status begin_unit(wf_trainer *t, wf_err *err)
     end = WF_MIN(t->unit.end, wf_dataset_records(t->eval.data));
     WF_TRY(wf_data_reader_open(t->eval.reader, 0, 0, 0, end, first, err));
     return t->unit.begin >= end ? WF_OK
-                                : begin(t, (wf_stage_round){.number = first}, t->unit.begin, end,
-                                        t->eval.batch, err);
+                                : wf_trainer_begin_records(t, (wf_stage_round){.number = first},
+                                                           t->unit.begin, end, t->eval.batch, err);
 }
 
 /* ---- results ---- */
@@ -205,6 +203,8 @@ static wf_status end_unit(wf_trainer *t, wf_worker *w, const wf_err *why, wf_err
 
 static wf_status end_round(wf_trainer *t, wf_worker *w, const wf_err *why, wf_err *err)
 {
+    if (t->round == A_PART_ROUND)
+        return wf_predicted_end_round(t, why, w, err);
     if (t->round == A_UNIT_ROUND)
         return end_unit(t, w, why, err);
     t->hand->result.why = *why;
@@ -263,7 +263,7 @@ static wf_status begin_guest(wf_trainer *t, wf_err *err)
     const struct wf_guest *g = &t->guest;
     const Weft__Start *start = g->start;
 
-    WF_TRY(check_devices(t, err));
+    WF_TRY(wf_trainer_check_devices(t, err));
     if (start->stage == 0 || start->stage >= start->n_stages ||
         start->stages[0]->worker != g->chief ||
         start->stages[start->stage]->worker != t->conf.index)

@@ -4,6 +4,7 @@
  *   trainer.c           made and freed; the operations of a worker
  *   trainer_job.c       a job begins and ends, with its data
  *   trainer_prediction.c  jobs that predict
+ *   trainer_predicted.c   those whose model is divided among workers
  *   trainer_rows.c      the rows of tables that steps and units take
  *   trainer_step.c      steps
  *   trainer_hands.c     steps beside this thread, several at once
@@ -14,6 +15,7 @@
 #ifndef WF_WORKER_TRAINER_STATE_H
 #define WF_WORKER_TRAINER_STATE_H
 
+#include "common/session/prediction.h"
 #include "worker/gradients.h"
 #include "worker/loss_scale.h"
 #include "worker/replicas.h"
@@ -97,8 +99,17 @@ struct wf_trainer {
     wf_err eval_why;                  /* what was wrong with its records */
     struct wf_prediction *prediction; /* of a job that predicts, and has nothing else; or NULL */
     wf_arena *prediction_arena;
-    wf_arena *files_arena; /* of what is said of the files; NULL: nothing is */
-    uint64_t batches;      /* to a step */
+    struct wf_predicted {
+        wf_graph *graph; /* of the first stage, whose inputs are the model's */
+        wf_prediction_model model;
+        const wf_tensor **fed; /* [graph->n_inputs] */
+        wf_tensor *fields;     /* the same */
+        wf_batch batch;
+        uint64_t read, taken;    /* up to which record: of the split in hand */
+        uint64_t round_end, end; /* of the round under way, and of the split */
+    } predicted;                 /* of a divided model */
+    wf_arena *files_arena;       /* of what is said of the files; NULL: nothing is */
+    uint64_t batches;            /* to a step */
     uint64_t seed;
     FILE *loss_log;
     enum { NOTHING = 0, A_STEP, A_UNIT } begun;
@@ -115,8 +126,14 @@ struct wf_trainer {
         uint32_t chief; /* the worker that has the job, and its incarnation */
         uint64_t incarnation;
     } guest, later;
-    enum { NO_ROUND = 0, A_STEP_ROUND, A_UNIT_ROUND } round; /* of this worker's job, under way */
-    wf_measure measures[WF_MEASURES_MOST];                   /* of the step in hand */
+    enum {
+        NO_ROUND = 0,
+        A_STEP_ROUND,
+        A_UNIT_ROUND,
+        A_PART_ROUND
+    } round;                               /* of this
+                                          worker's job, under way */
+    wf_measure measures[WF_MEASURES_MOST]; /* of the step in hand */
 };
 
 /* trainer_job.c: waits for the eval side, which then is there or has failed. */
@@ -137,6 +154,15 @@ WF_MUST_USE wf_status wf_trainer_begin_prediction(wf_trainer *t, const Weft__Sta
                                                   wf_worker_job *out, wf_err *err);
 WF_MUST_USE wf_status wf_trainer_make_prediction(wf_trainer *t, wf_worker *w, wf_err *err);
 void wf_trainer_end_prediction(wf_trainer *t);
+
+/* trainer_predicted.c: the same of a model that is divided; the prediction is opened between both
+ * parts of its beginning. */
+WF_MUST_USE wf_status wf_predicted_open(wf_trainer *t, const Weft__Start *start, wf_err *err);
+WF_MUST_USE wf_status wf_predicted_begin(wf_trainer *t, wf_worker_job *out, wf_err *err);
+WF_MUST_USE wf_status wf_predicted_split(wf_trainer *t, uint64_t split, wf_worker *w, wf_err *err);
+WF_MUST_USE wf_status wf_predicted_end_round(wf_trainer *t, const wf_err *why, wf_worker *w,
+                                             wf_err *err);
+void wf_predicted_close(wf_trainer *t);
 
 /* trainer_rows.c: the same. */
 wf_status wf_trainer_name_step(void *arg, wf_exchange *x, int set, uint32_t step, bool *known,
@@ -171,7 +197,12 @@ bool wf_output_is_finite(const wf_plan *p, uint32_t i);
  * something bad. Errors: WF_NUMERIC, which says that; what running the plan again says. */
 WF_MUST_USE wf_status wf_step_diagnose(wf_trainer *t, const wf_batch_id *id, wf_err *err);
 
-/* trainer_stages.c: a job whose model is divided begins, once its data is open. */
+/* trainer_stages.c: errors where stages cannot compute on the first device. */
+WF_MUST_USE wf_status wf_trainer_check_devices(const wf_trainer *t, wf_err *err);
+/* Begins a round of records [begin, end) in micro-batches. Errors: WF_UNSUPPORTED; WF_NOMEM. */
+WF_MUST_USE wf_status wf_trainer_begin_records(wf_trainer *t, wf_stage_round round, uint64_t begin,
+                                               uint64_t end, uint64_t batch, wf_err *err);
+/* A job whose model is divided begins, once its data is open. */
 WF_MUST_USE wf_status wf_trainer_begin_stages(wf_trainer *t, wf_worker_job *out, wf_err *err);
 /* The stage ends, this worker's or another's. */
 void wf_trainer_end_stages(wf_trainer *t);

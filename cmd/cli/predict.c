@@ -36,6 +36,7 @@ typedef struct request {
     wf_prediction_ask ask;
     uint32_t threads;
     bool spread;
+    bool divides; /* the job divides its model among workers */
 
     wf_arena *arena;
     wf_cluster_conf *conf;
@@ -104,14 +105,16 @@ static wf_status take_step(request *r, wf_err *err)
     return WF_OK;
 }
 
-/* The newest run of a job that is named by its file. */
-static wf_status find_run(request *r, wf_err *err)
+/* What the command has to know of the job; of one that is named by its file its newest run. */
+static wf_status look_at_job(request *r, wf_err *err)
 {
     const char *const dirs[] = {r->dir, NULL};
     wf_job_conf *job = NULL;
     wf_status rc = wf_job_parse(wf_bytes_str(&r->text), r->text.size, r->path, &job, err);
 
     if (rc == WF_OK)
+        r->divides = wf_job_is_divided(job);
+    if (rc == WF_OK && !r->run[0])
         rc = wf_runs_find(dirs, job->name, r->run, err);
     wf_job_free(&job);
     return rc;
@@ -129,8 +132,7 @@ static wf_status take_job(request *r, wf_err *err)
         word = run;
     WF_TRY(take_step(r, err));
     WF_TRY(wf_place_job(r->conf, word, r->path, r->run, &r->text, err));
-    if (!r->run[0])
-        WF_TRY(find_run(r, err));
+    WF_TRY(look_at_job(r, err));
     r->ask.job = wf_bytes_str(&r->text);
     WF_TRY(shared_path(r, r->path, &r->ask.job_path, err));
     r->ask.run = r->run;
@@ -229,7 +231,17 @@ static wf_status open_here(request *r, wf_err *err)
     wf_flush_subnormals(); /* as every worker does */
     WF_TRY(wf_pool_new(r->threads, &r->pool, err));
     how.pool = r->pool;
+    how.divides = r->spread && r->divides;
     return wf_prediction_open(&r->ask, &how, &r->prediction, err);
+}
+
+/* The model of a job that is divided may be too large for one process. */
+static wf_status advise(const request *r, wf_status rc, wf_err *err)
+{
+    if (rc == WF_NOMEM && r->divides && !r->spread)
+        snprintf(err->hint, sizeof err->hint,
+                 "add --spread: the workers that \"place\" names compute it together");
+    return rc;
 }
 
 /* One process at a time has the folder of parts. */
@@ -315,16 +327,22 @@ static wf_status compute(request *r, wf_err *err)
     return rc;
 }
 
-/* A split that ends several workers is set aside by the master; and it is tried here. */
-static void tell_set_aside(const request *r)
+/* A split that ends several workers is set aside by the master; and it is tried here, if the model
+ * is. */
+static wf_status check_set_aside(const request *r, wf_err *err)
 {
     uint64_t n = wf_prediction_splits(r->prediction), there = count_parts(r);
 
+    if (there < n && wf_prediction_is_divided(r->prediction))
+        return wf_fail(err, WF_AGAIN, "look for split.set_aside with: weft status --json",
+                       "%" PRIu64 " of %" PRIu64 " parts of %s were not computed by the workers",
+                       n - there, n, r->out);
     if (there < n)
         wf_term_print(stderr,
                       "%" PRIu64 " of %" PRIu64
                       " parts were not computed by the workers: they are computed here\n",
                       n - there, n);
+    return WF_OK;
 }
 
 static wf_status interrupted(const request *r, wf_err *err)
@@ -347,16 +365,18 @@ static wf_status predict(request *r, wf_err *err)
     wf_status rc = WF_OK;
 
     wf_follow_catch();
-    WF_TRY(open_here(r, err));
+    rc = open_here(r, err);
+    if (rc != WF_OK)
+        return advise(r, rc, err);
     WF_TRY(begin(r, &done, err));
     if (r->spread && done < wf_prediction_splits(r->prediction))
         rc = wf_predict_spread(r->conf, r->prediction, err);
     else
         r->spread = false;
     if (rc == WF_OK && r->spread)
-        tell_set_aside(r);
-    if (rc == WF_OK)
-        rc = compute(r, err);
+        WF_TRY(check_set_aside(r, err));
+    if (rc == WF_OK && !wf_prediction_is_divided(r->prediction))
+        rc = advise(r, compute(r, err), err);
     if (rc == WF_STOPPED)
         return interrupted(r, err);
     if (rc == WF_OK)

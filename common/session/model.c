@@ -3,7 +3,6 @@
 #include "common/session/model.h"
 #include "common/ckpt/ckpt.h"
 #include "common/ckpt/pretrained.h"
-#include "common/compile/compile.h"
 #include "common/graph/table_rows.h"
 #include "common/session/near.h"
 
@@ -30,6 +29,18 @@ wf_status wf_model_of_job(const wf_job_conf *job, const wf_named_list *weights, 
     rc = wf_compile_export(&spec, n, named, out, err);
     free(named);
     return rc;
+}
+
+void wf_model_spec_blank(const wf_job_conf *job, wf_model *model, wf_compile_spec *spec)
+{
+    wf_compile_spec_of_job(job, WF_COMPILE_INFER, NULL, 0, model, spec);
+    spec->is_portable = true;
+    spec->n_stages = 1;
+    spec->is_blank = job->n_freeze == 0;
+    if (spec->is_blank)
+        spec->weights = NULL;
+    else
+        spec->read_weights = wf_pretrained_read;
 }
 
 wf_status wf_model_weight(const wf_graph *g, const char *model, const char *name,

@@ -4,6 +4,7 @@
 #define WF_SESSION_MODEL_H
 
 #include "common/base/status.h"
+#include "common/compile/compile.h"
 #include "common/conf/conf.h"
 #include "common/graph/graph.h"
 #include "common/tensor/named.h"
@@ -15,6 +16,11 @@
  */
 WF_MUST_USE wf_status wf_model_of_job(const wf_job_conf *job, const wf_named_list *weights,
                                       wf_graph **out, wf_err *err);
+
+/* How to compile that form of a job that is divided among workers: axes are fixed, or follow from
+ * the records, and variables have no content, but where the model comes from an ONNX file or some
+ * of it is frozen. What *spec points to is the job's and *model's. */
+void wf_model_spec_blank(const wf_job_conf *job, wf_model *model, wf_compile_spec *spec);
 
 /* Finds the variable or constant of that name, with its content in `known`. `model` is the model's
  * name for messages. Errors: WF_NOTFOUND with the nearest name. */

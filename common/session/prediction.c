@@ -38,12 +38,18 @@ static wf_status read_job(wf_prediction *p, wf_err *err)
     wf_prediction_ask *a = &p->ask;
 
     WF_TRY(wf_job_parse(a->job, strlen(a->job), a->job_path, &p->job, err));
-    WF_TRY(wf_weights_read(a->checkpoint_dir, a->run, p->job, a->step, passed_over, p, &p->weights,
-                           err));
+    p->weights.skips_values = p->how.divides;
+    if (p->how.model)
+        WF_TRY(
+            wf_weights_read_learnt(a->checkpoint_dir, a->run, (uint64_t)a->step, &p->weights, err));
+    else
+        WF_TRY(wf_weights_read(a->checkpoint_dir, a->run, p->job, a->step, passed_over, p,
+                               &p->weights, err));
     if (sscanf(p->weights.from, "step-%" SCNd64, &a->step) != 1)
         return wf_fail(err, WF_CORRUPT, NULL, "%s names no checkpoint", p->weights.from);
     p->name = p->job->name;
-    return wf_model_of_job(p->job, &p->weights.list, &p->graph, err);
+    return p->how.divides ? wf_divided_read(p, err)
+                          : wf_model_of_job(p->job, &p->weights.list, &p->graph, err);
 }
 
 static wf_status read_model(wf_prediction *p, wf_err *err)
@@ -53,6 +59,8 @@ static wf_status read_model(wf_prediction *p, wf_err *err)
         WF_TRY(wf_onnx_read(p->ask.model, &p->graph, err));
     else
         WF_TRY(read_job(p, err));
+    if (p->how.divides)
+        return WF_OK;
     return wf_predictor_new(p->graph, p->name, p->how.warn, p->how.arg, &p->predictor, err);
 }
 
@@ -244,8 +252,8 @@ static wf_status fill_feed(wf_prediction_feed *f, uint64_t first, uint64_t n, wf
     return wf_sequence_read(f->sequence, first, (size_t)n, f->tensor->data, err);
 }
 
-static wf_status fill_feeds(wf_prediction *p, uint64_t first, uint64_t n, wf_feed feeds[],
-                            wf_err *err)
+wf_status wf_prediction_fill(wf_prediction *p, uint64_t first, uint64_t n, wf_feed feeds[],
+                             wf_err *err)
 {
     for (size_t i = 0; i < p->ask.n_inputs; i++) {
         wf_prediction_feed *f = &p->feeds[i];
@@ -271,7 +279,7 @@ static wf_status run(wf_prediction *p, uint64_t first, uint64_t n, wf_named_list
     wf_feed feeds[WF_PREDICTION_INPUTS];
     wf_status rc;
 
-    WF_TRY(fill_feeds(p, first, n, feeds, err));
+    WF_TRY(wf_prediction_fill(p, first, n, feeds, err));
     how.feeds = feeds;
     rc = wf_predictor_run(p->predictor, &how, out, unfed, err);
     if (rc != WF_OK && unfed[0] && err)
@@ -279,8 +287,8 @@ static wf_status run(wf_prediction *p, uint64_t first, uint64_t n, wf_named_list
     return rc;
 }
 
-static wf_status check_output(const wf_prediction *p, const wf_prediction_output *o, uint64_t n,
-                              wf_err *err)
+wf_status wf_prediction_check_output(const wf_prediction *p, const wf_prediction_output *o,
+                                     uint64_t n, wf_err *err)
 {
     if (p->single || (o->rank > 0 && o->dims[0] == (int64_t)n))
         return WF_OK;
@@ -306,7 +314,8 @@ static wf_status look_at_outputs(wf_prediction *p, wf_err *err)
         *o = (wf_prediction_output){
             wf_arena_strdup(p->arena, out.rows[i].name), t->dtype, t->rank, {0}};
         memcpy(o->dims, t->dims, sizeof o->dims);
-        rc = o->label ? check_output(p, o, n, err) : wf_fail_nomem(err, strlen(out.rows[i].name));
+        rc = o->label ? wf_prediction_check_output(p, o, n, err)
+                      : wf_fail_nomem(err, strlen(out.rows[i].name));
     }
     wf_named_close(&out);
     return rc;
@@ -363,7 +372,7 @@ static wf_status open_all(wf_prediction *p, wf_err *err)
         WF_TRY(check_feed(p, &p->feeds[i], err));
     }
     WF_TRY(count_records(p, err));
-    WF_TRY(look_at_outputs(p, err));
+    WF_TRY(p->how.divides ? wf_divided_look(p, err) : look_at_outputs(p, err));
     WF_TRY(check_form(p, err));
     choose_chunk(p);
     WF_TRY(choose_splits(p, err));
@@ -381,6 +390,7 @@ wf_status wf_prediction_open(const wf_prediction_ask *ask, const wf_prediction_h
         return wf_fail_nomem(err, sizeof *p);
     p->ask = *ask;
     p->how = *how;
+    p->how.divides &= ask->job != NULL;
     p->id = wf_random_id();
     p->arena = wf_arena_new(0);
     if (!p->ask.batch)
@@ -398,6 +408,7 @@ void wf_prediction_free(wf_prediction **p)
     if (!*p)
         return;
     wf_predictor_free(&(*p)->predictor);
+    wf_divided_close(*p);
     for (size_t i = 0; i < WF_PREDICTION_INPUTS; i++) {
         wf_sequence_free(&(*p)->feeds[i].sequence);
         wf_tensor_free(&(*p)->feeds[i].tensor);
@@ -435,6 +446,11 @@ uint64_t wf_prediction_splits(const wf_prediction *p)
     return p->n_splits;
 }
 
+uint64_t wf_prediction_batch(const wf_prediction *p)
+{
+    return p->single ? p->records : p->ask.batch;
+}
+
 /* ---- splits ---- */
 
 static wf_status compute(wf_prediction *p, uint64_t split, wf_part_writer *w, wf_err *err)
@@ -462,7 +478,7 @@ wf_status wf_prediction_split(wf_prediction *p, uint64_t split, wf_err *err)
     wf_part_writer w = {0};
     wf_status rc;
 
-    wf_assert(split < p->n_splits);
+    wf_assert(split < p->n_splits && !p->how.divides);
     if (wf_prediction_has(p, split))
         return WF_OK;
     rc = wf_part_open(p, split, &w, err);

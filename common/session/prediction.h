@@ -19,6 +19,7 @@
 #include "common/base/bytes.h"
 #include "common/base/disk.h"
 #include "common/base/status.h"
+#include "common/graph/graph.h"
 #include "common/kernels/pool.h"
 #include "common/tensor/device.h"
 #include "common/tensor/tensor.h"
@@ -54,6 +55,22 @@ typedef struct wf_prediction_ask {
     uint64_t tag;           /* of the request, in the names of its parts; 0: made of it */
 } wf_prediction_ask;
 
+/* An output of a divided model. Axis i has sizes[i] elements, or where that is negative -sizes[i]
+ * for each record. */
+typedef struct wf_prediction_shape {
+    const char *label;
+    wf_dtype dtype;
+    uint32_t rank;
+    int64_t sizes[WF_MAX_RANK];
+} wf_prediction_shape;
+
+/* A model that others compute: what it takes and gives. */
+typedef struct wf_prediction_model {
+    const wf_graph *graph; /* its inputs are those of the model; the rest of it is not looked at */
+    const wf_prediction_shape *outputs; /* [n_outputs] */
+    size_t n_outputs;
+} wf_prediction_model;
+
 typedef struct wf_prediction_how {
     wf_pool *pool;           /* borrowed */
     const wf_device *device; /* NULL: the cpu */
@@ -65,6 +82,10 @@ typedef struct wf_prediction_how {
     bool (*stopped)(
         void *arg); /* whether to end with WF_STOPPED, asked now and then; NULL: never */
     void *arg;
+    /* The job's model is divided among workers, which compute it: it is opened without weights, and
+     * its splits are computed by the functions of prediction_divided.c. */
+    bool divides;
+    const wf_prediction_model *model; /* then, borrowed: it is known; NULL: it is compiled */
 } wf_prediction_how;
 
 typedef struct wf_prediction wf_prediction;
@@ -116,6 +137,28 @@ bool wf_prediction_has(const wf_prediction *p, uint64_t split);
 /* Computes a split and writes its parts, unless they are there. Errors: those of reading and of
  * plans; WF_IO. */
 WF_MUST_USE wf_status wf_prediction_split(wf_prediction *p, uint64_t split, wf_err *err);
+
+/* Of a divided model, whose splits are computed elsewhere (prediction_divided.c). One split at a
+ * time is begun, its batches are fed, their outputs come in the order of batches, and it is ended.
+ * A split whose parts are there need not be begun. Errors: WF_IO, WF_NOMEM. */
+WF_MUST_USE wf_status wf_prediction_begin_split(wf_prediction *p, uint64_t split, wf_err *err);
+/* Records [first, first + n), for each input of the model in its order: tensors [n_inputs], which
+ * are borrowed until the next call; without data those that nobody feeds. Errors: those of reading;
+ * WF_SHAPE. */
+WF_MUST_USE wf_status wf_prediction_take(wf_prediction *p, uint64_t first, uint64_t n,
+                                         const wf_tensor *out[], wf_err *err);
+/* The outputs of the next n records, as many elements of each as it has. Errors: WF_IO; WF_SHAPE.
+ */
+WF_MUST_USE wf_status wf_prediction_add(wf_prediction *p, uint64_t n, const void *const outputs[],
+                                        wf_err *err);
+/* Ends the split that was begun, if there is one: its parts are there, or none is. */
+WF_MUST_USE wf_status wf_prediction_end_split(wf_prediction *p, bool whole, wf_err *err);
+bool wf_prediction_is_divided(const wf_prediction *p);
+/* The records of a split, and of a batch. */
+uint64_t wf_prediction_first(const wf_prediction *p, uint64_t split);
+uint64_t wf_prediction_end(const wf_prediction *p, uint64_t split);
+uint64_t wf_prediction_batch(const wf_prediction *p);
+
 /* Removes the folder of parts: of a request that can come to nothing. */
 void wf_prediction_drop(wf_prediction *p);
 /* Joins all parts into OUT, calling tell(arg, file, dtype, rank, dims) for each file that it has

@@ -3,6 +3,7 @@
  * it.
  *
  *   prediction.c          opened; splits computed
+ *   prediction_divided.c  of a model that workers compute, stage by stage
  *   prediction_request.c  the request as text
  *   prediction_parts.c    the folder of parts: begun, written, joined
  */
@@ -36,6 +37,13 @@ typedef struct wf_prediction_output {
 
 typedef enum wf_prediction_form { WF_INTO_NPY, WF_INTO_FOLDER, WF_INTO_CSV } wf_prediction_form;
 
+/* A split's parts, while they are written (prediction_parts.c). */
+typedef struct wf_part_writer {
+    wf_disk_file **files; /* [n] */
+    size_t n;
+    wf_bytes text; /* of a chunk, for csv */
+} wf_part_writer;
+
 struct wf_prediction {
     wf_arena *arena;
     wf_prediction_ask ask; /* with the step, the records and the split that were found */
@@ -53,25 +61,33 @@ struct wf_prediction {
     uint64_t n_splits;
     bool single; /* one run computes all: outputs need not be of records */
     wf_prediction_form form;
-    const char *parts; /* the folder */
-    uint64_t id;       /* of this process's temporary files */
+    const char *parts;     /* the folder */
+    uint64_t id;           /* of this process's temporary files */
+    wf_compiled *compiled; /* of a divided model that was compiled here */
+    wf_prediction_model divided;
+    wf_fed fed;            /* of the batch that was fed last */
+    wf_part_writer writer; /* of the split that was begun, */
+    uint64_t open;         /* 1 + its number; 0: none was */
 };
 
-/* prediction.c: the records of a split. */
-uint64_t wf_prediction_first(const wf_prediction *p, uint64_t split);
-uint64_t wf_prediction_end(const wf_prediction *p, uint64_t split);
+/* prediction.c: what inputs are fed for records [first, first + n). */
+WF_MUST_USE wf_status wf_prediction_fill(wf_prediction *p, uint64_t first, uint64_t n,
+                                         wf_feed feeds[], wf_err *err);
+/* prediction.c: an output as the first `n` records have it. Errors: WF_SHAPE. */
+WF_MUST_USE wf_status wf_prediction_check_output(const wf_prediction *p,
+                                                 const wf_prediction_output *o, uint64_t n,
+                                                 wf_err *err);
+/* prediction_divided.c: the model without weights; what its outputs are; and its end. */
+WF_MUST_USE wf_status wf_divided_read(wf_prediction *p, wf_err *err);
+WF_MUST_USE wf_status wf_divided_look(wf_prediction *p, wf_err *err);
+void wf_divided_close(wf_prediction *p);
 
 /* prediction_request.c: the request with the files that were found, to be compared with another;
  * and ask.tag, where it has none. */
 WF_MUST_USE wf_status wf_prediction_describe(const wf_prediction *p, wf_bytes *out, wf_err *err);
 WF_MUST_USE wf_status wf_prediction_make_tag(wf_prediction *p, wf_err *err);
 
-/* prediction_parts.c: a split's parts, while they are written. */
-typedef struct wf_part_writer {
-    wf_disk_file **files; /* [n] */
-    size_t n;
-    wf_bytes text; /* of a chunk, for csv */
-} wf_part_writer;
+/* prediction_parts.c */
 WF_MUST_USE wf_status wf_part_open(wf_prediction *p, uint64_t split, wf_part_writer *w,
                                    wf_err *err);
 /* Appends the outputs of some records. */

@@ -5,6 +5,7 @@
 #include "common/ckpt/initial.h"
 #include "common/ckpt/pretrained.h"
 #include "common/compile/compile.h"
+#include "common/session/model.h"
 #include "common/tensor/first_row.h"
 
 #include <inttypes.h>
@@ -19,13 +20,17 @@ void wf_weights_close(wf_weights *w)
     *w = (wf_weights){0};
 }
 
-static wf_status compile(const wf_job_conf *job, wf_compiled **out, wf_err *err)
+static wf_status compile(const wf_job_conf *job, bool is_blank, wf_compiled **out, wf_err *err)
 {
     wf_compile_spec spec;
     wf_model model;
 
-    wf_compile_spec_of_job(job, WF_COMPILE_INFER, NULL, 0, &model, &spec);
-    spec.read_weights = wf_pretrained_read;
+    if (is_blank) {
+        wf_model_spec_blank(job, &model, &spec);
+    } else {
+        wf_compile_spec_of_job(job, WF_COMPILE_INFER, NULL, 0, &model, &spec);
+        spec.read_weights = wf_pretrained_read;
+    }
     return wf_compile(&spec, out, err);
 }
 
@@ -180,11 +185,11 @@ wf_status wf_weights_read(const char *dir, const char *run, const wf_job_conf *j
     wf_ckpt *c = NULL;
     wf_status rc;
 
-    WF_TRY(compile(job, &of, err));
+    WF_TRY(compile(job, w->skips_values, &of, err));
     snprintf(digest, sizeof digest, "%016" PRIx64, of->digest);
     rc = open_ckpt(dir, run, digest, step, told, arg, &c, err);
     m = rc == WF_OK ? wf_ckpt_manifest(c) : NULL;
-    for (size_t i = 0; rc == WF_OK && i < m->n_variables; i++)
+    for (size_t i = 0; rc == WF_OK && !w->skips_values && i < m->n_variables; i++)
         rc = read_variable(c, of, &m->variables[i], &w->list, err);
     for (size_t i = 0; rc == WF_OK && w->wants_optimizer && i < m->n_variables; i++)
         rc = read_optimizer(c, &m->variables[i], &w->optimizer, err);
@@ -194,5 +199,21 @@ wf_status wf_weights_read(const char *dir, const char *run, const wf_job_conf *j
         snprintf(w->from, sizeof w->from, "%s", wf_ckpt_name(c));
     wf_ckpt_close(&c);
     wf_compiled_free(&of);
+    return rc;
+}
+
+wf_status wf_weights_read_learnt(const char *dir, const char *run, uint64_t step, wf_weights *w,
+                                 wf_err *err)
+{
+    const wf_manifest *m;
+    wf_ckpt *c = NULL;
+    wf_status rc = wf_ckpt_open(wf_disk_posix(), dir, run, step, false, &c, err);
+
+    if (rc != WF_OK)
+        return rc;
+    m = wf_ckpt_manifest(c);
+    rc = wf_learnt_keep(m->learnt, m->n_learnt, &w->learnt, err);
+    snprintf(w->from, sizeof w->from, "%s", wf_ckpt_name(c));
+    wf_ckpt_close(&c);
     return rc;
 }

@@ -20,6 +20,7 @@ typedef struct wf_weights {
     wf_learnt_list learnt; /* by map steps; empty in a checkpoint of a weft that did not keep it */
     char from[64];         /* its name: "step-00012000" */
     bool wants_optimizer;  /* set by the caller */
+    bool skips_values;     /* set by the caller: list stays empty, and no process has the model */
     wf_named_list optimizer; /* its state, if it is wanted: slots and numbers of updates of
                                 variables but unbounded tables, named as in ckpt/initial.h */
 } wf_weights;
@@ -32,6 +33,9 @@ typedef struct wf_weights {
 WF_MUST_USE wf_status wf_weights_read(const char *dir, const char *run, const wf_job_conf *job,
                                       int64_t step, wf_ckpt_passed_over *told, void *arg,
                                       wf_weights *w, wf_err *err);
+/* Reads of the checkpoint of a step what data.map has learnt, and nothing else; as above. */
+WF_MUST_USE wf_status wf_weights_read_learnt(const char *dir, const char *run, uint64_t step,
+                                             wf_weights *w, wf_err *err);
 void wf_weights_close(wf_weights *w);
 
 #endif

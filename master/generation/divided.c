@@ -21,7 +21,7 @@ static wf_status settle(const wf_prepared *p, wf_compile_spec *spec, wf_err *err
     return WF_OK;
 }
 
-static wf_status make_stages(wf_prepared *p, const uint32_t workers[], uint32_t n, wf_err *err)
+wf_status wf_divided_stages(wf_prepared *p, const uint32_t workers[], uint32_t n, wf_err *err)
 {
     Weft__Start *s = &p->start;
 
@@ -51,7 +51,7 @@ wf_status wf_divided_begin(wf_prepared *p, const wf_job_conf *job, uint32_t n_wo
     p->start.first_records = (uint64_t)spec->batch;
     p->eval_unit = 4 * job->batch;
     if (spec->mode == WF_COMPILE_TRAIN)
-        return make_stages(p, workers, n, err);
+        return wf_divided_stages(p, workers, n, err);
     return settle(p, spec, err);
 }
 

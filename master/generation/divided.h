@@ -7,6 +7,9 @@
 #include "common/compile/compile.h"
 #include "master/master.h"
 
+/* Puts the workers of the stages into the start. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_divided_stages(wf_prepared *p, const uint32_t workers[], uint32_t n,
+                                        wf_err *err);
 /* Before a graph of the job is compiled: has `spec` divide it among the workers of a cluster of so
  * many; the evaluation's graph as the training's, which is compiled first. Errors: those of
  * wf_stages_of_job; WF_NOMEM. */

@@ -105,7 +105,8 @@ static wf_status make_start(wf_master *m, wf_job *j, Weft__Start own, wf_msg *ms
         own.round = &round.body;
     }
     /* Workers have links to the ps, and where they hold variables to each other. */
-    if ((m->on_workers ? wf_view_make(m, &view, err) : wf_view_of_ps(m, &view, err)) != WF_OK) {
+    if ((m->on_workers || m->n_stages > 0 ? wf_view_make(m, &view, err)
+                                          : wf_view_of_ps(m, &view, err)) != WF_OK) {
         wf_round_message_free(&round);
         return err->status;
     }
@@ -199,7 +200,8 @@ wf_status wf_generation_start(wf_master *m, wf_job *j, double rate, wf_err *err)
     const wf_facts *f = wf_master_facts(m);
     size_t bytes = 0;
 
-    if (m->view_stale || !f->to_start || (!m->predicts && (!f->ps_here || !f->ps_have_view)))
+    if (m->view_stale || !f->to_start || (!m->predicts && (!f->ps_here || !f->ps_have_view)) ||
+        (m->n_stages > 0 && !f->variables_here))
         return WF_OK;
     for (uint32_t i = 0; i < m->n_members && bytes < MOST_START_BYTES; i++) {
         wf_member *who = &m->members[i];

@@ -15,6 +15,7 @@
 #include "common/session/prediction.h"
 #include "common/wire/coding.h"
 #include "master/generation/divided.h"
+#include "master/generation/predicted.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -474,7 +475,8 @@ static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *run,
 
 /* A request instead of a job: its records are dealt in the splits that it has, each of which is one
  * step. Workers read the model and the files themselves. */
-static wf_status fill_prediction(wf_prepared *p, const char *run, const char *text, wf_err *err)
+static wf_status fill_prediction(wf_prepared *p, const char *run, const char *text,
+                                 const wf_master_cluster *cluster, wf_err *err)
 {
     wf_prediction_ask ask;
 
@@ -486,11 +488,12 @@ static wf_status fill_prediction(wf_prepared *p, const char *run, const char *te
     p->start.prediction = wf_arena_strdup(p->arena, text);
     if (!p->setup.job || !p->setup.digest || !p->start.prediction)
         return out_of_memory(err);
-    share_with_start(p);
     p->start.strategy = (char *)"none";
     p->predicts = true;
     p->epochs = 1;
     p->batch = p->split_records = ask.split_records;
+    WF_TRY(wf_predicted_fill(p, &ask, cluster->n_workers, err));
+    share_with_start(p);
     return WF_OK;
 }
 
@@ -517,7 +520,7 @@ wf_status wf_master_prepare(const char *run, const char *text, const char *path,
     if (!p || !p->arena)
         rc = out_of_memory(err);
     else if (wf_prediction_is(text))
-        rc = fill_prediction(p, run, text, err);
+        rc = fill_prediction(p, run, text, cluster, err);
     else
         rc = fill_job(p, run, text, path, cluster, err);
     if (rc != WF_OK)

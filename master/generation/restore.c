@@ -316,7 +316,7 @@ wf_status wf_master_restore(const wf_restore_from *from, const wf_prepared *p, w
         return wf_fail_nomem(err, 4096);
     if (p->predicts) { /* its parts are what is kept, and workers find them there */
         out->initial = true;
-        return WF_OK;
+        return has_frozen(p) ? write_initial(from, p, err) : WF_OK;
     }
     /* What a crash left: one that has stepped aside for another may be the only one. */
     rc = wf_ckpt_sweep(from->disk, from->checkpoint_dir, p->start.job, err);

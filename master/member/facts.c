@@ -34,11 +34,8 @@ static void add_holder(const wf_master *m, const wf_member *who, wf_facts *f, he
     bool here = wf_member_is_registered(who);
     bool holds = m->job && wf_member_has_part(who, m->job_generation);
 
-    if (m->n_stages > 0) { /* all of these are waited for */
-        f->variables_here &= here || !wf_member_is_stage(m, who);
-        if (!wf_member_may_have_job(m, who))
-            return;
-    }
+    if (!wf_member_may_have_job(m, who))
+        return;
     if (who->state == WF_MEMBER_DOWN || has_failed(m, who)) /* it is not waited for */
         return;
     f->variables_here &= here;
@@ -53,6 +50,7 @@ static void add_worker(const wf_master *m, wf_member *who, wf_facts *f)
     bool here = wf_member_is_registered(who);
 
     f->any_worker |= here;
+    f->variables_here &= here || !wf_member_is_stage(m, who); /* all of these are waited for */
     f->worker_away |= wf_member_is_live(who) && !here;
     f->claims_out |= who->state == WF_MEMBER_UNCLAIMED;
     f->to_start |=

@@ -182,9 +182,13 @@ seed: 1
 """
 
 
-def write_large_job(c, how, batch=8, accumulate="", name="large", wide=WIDE):
+def large_job(how, batch=8, accumulate="", name="large", wide=WIDE):
     layers = "\n".join(f"    - dense: {{units: {wide}, activation: relu, name: block{i}}}" for i in range(LAYERS))
-    c.write(f"{name}.yaml", LARGE.format(name=name, layers=layers, how=how, batch=batch, accumulate=accumulate))
+    return LARGE.format(name=name, layers=layers, how=how, batch=batch, accumulate=accumulate)
+
+
+def write_large_job(c, how, name="large", **kinds):
+    c.write(f"{name}.yaml", large_job(how, name=name, **kinds))
 
 
 def limit_memory(c, workers, more_bytes):
@@ -266,6 +270,7 @@ def what_cannot_be_divided_is_said(weft):
         check('place: "nrm1/*" matches no variable of the model; there is "' in failed, failed)
 
 
-main([stages_train_with_the_bits_of_one_worker, stages_train_as_one_worker_with_the_whole_batch,
-      whoever_is_killed_the_losses_stay, a_job_goes_on_in_one_worker_and_back,
-      over_tcp_and_beside_other_jobs, what_cannot_be_divided_is_said, a_model_that_no_worker_may_hold_trains])
+if __name__ == "__main__":
+    main([stages_train_with_the_bits_of_one_worker, stages_train_as_one_worker_with_the_whole_batch,
+          whoever_is_killed_the_losses_stay, a_job_goes_on_in_one_worker_and_back,
+          over_tcp_and_beside_other_jobs, what_cannot_be_divided_is_said, a_model_that_no_worker_may_hold_trains])

@@ -45,7 +45,19 @@ static wf_status make_room(wf_stage_book *b, size_t n_outputs, wf_err *err)
     return b->values ? WF_OK : wf_fail_nomem(err, most * sizeof *b->values);
 }
 
-static void add_parts(wf_stage_book *b, const wf_dataset *data)
+static int32_t find_field(const wf_stage_book_spec *spec, const char *name)
+{
+    const wf_graph *g = spec->predicted;
+
+    if (spec->data)
+        return wf_dataset_find(spec->data, name);
+    for (size_t i = 0; g && i < g->n_inputs; i++)
+        if (strcmp(g->inputs[i]->name, name) == 0)
+            return (int32_t)i;
+    return -1;
+}
+
+static void add_parts(wf_stage_book *b, const wf_stage_book_spec *spec)
 {
     for (int i = 0; i < WF_PARTS; i++) {
         const wf_graph *g = b->parts[i].graph;
@@ -55,8 +67,8 @@ static void add_parts(wf_stage_book *b, const wf_dataset *data)
 
             v->is_taken |= i == WF_PART_FORWARD;
             v->is_kept |= i == WF_PART_BACKWARD;
-            if (data && i == WF_PART_FORWARD)
-                v->field = wf_dataset_find(data, v->name);
+            if (i == WF_PART_FORWARD)
+                v->field = find_field(spec, v->name);
         }
         for (size_t k = 0; g && k < g->n_outputs; k++)
             add(b, g->outputs[k]->name);
@@ -109,7 +121,7 @@ wf_status wf_stage_book_open(wf_stage_book *b, const wf_stage_book_spec *spec, w
     WF_TRY(decode(spec->forward, &b->parts[WF_PART_FORWARD], err));
     WF_TRY(decode(spec->backward, &b->parts[WF_PART_BACKWARD], err));
     WF_TRY(make_room(b, spec->n_outputs, err));
-    add_parts(b, spec->data);
+    add_parts(b, spec);
     WF_TRY(add_edges(b, err));
     for (size_t i = 0; spec->start->stage == 0 && i < spec->n_outputs; i++)
         add(b, spec->outputs[i]->name)->result = (int32_t)i;

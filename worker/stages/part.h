@@ -51,7 +51,8 @@ typedef struct wf_stage_book_spec {
     size_t n_edges;
     Weft__Output *const *outputs; /* [n_outputs] */
     size_t n_outputs;
-    const wf_dataset *data; /* of the first stage; else NULL */
+    const wf_dataset *data;    /* of the first stage; else NULL */
+    const wf_graph *predicted; /* the same of a prediction: its inputs are the fields */
 } wf_stage_book_spec;
 
 /* book.c: opens a book that is all zero; close it after an error as well. Errors: those of graphs;

@@ -64,7 +64,7 @@ static wf_status check_start(const Weft__Start *start, wf_err *err)
 {
     if (start->n_stages < 2 || start->n_stages > WF_COUNT(((wf_stage *)NULL)->others) ||
         start->stage >= start->n_stages || !start->micro_batches ||
-        start->micro_batches > WF_STAGE_BATCHES)
+        start->micro_batches > WF_STAGE_ROUND_MOST)
         return wf_fail(err, WF_PROTO, "let all tasks run one release of weft",
                        "a start of stage %u of %zu, with %u micro-batches", start->stage,
                        start->n_stages, start->micro_batches);
@@ -75,18 +75,19 @@ static wf_status open_books(wf_stage *s, wf_err *err)
 {
     const Weft__Start *start = s->conf.start;
 
-    WF_TRY(
-        wf_stage_book_open(&s->books[true],
-                           &(wf_stage_book_spec){.start = start,
-                                                 .forward = &start->train_graph,
-                                                 .backward = &start->stages[start->stage]->backward,
-                                                 .edges = start->train_edges,
-                                                 .n_edges = start->n_train_edges,
-                                                 .outputs = start->train_outputs,
-                                                 .n_outputs = start->n_train_outputs,
-                                                 .data = s->conf.train},
-                           err));
-    if (start->eval_graph.len == 0 || (wf_stage_is_first(s) && !s->conf.eval))
+    if (!wf_stage_predicts(s))
+        WF_TRY(wf_stage_book_open(
+            &s->books[true],
+            &(wf_stage_book_spec){.start = start,
+                                  .forward = &start->train_graph,
+                                  .backward = &start->stages[start->stage]->backward,
+                                  .edges = start->train_edges,
+                                  .n_edges = start->n_train_edges,
+                                  .outputs = start->train_outputs,
+                                  .n_outputs = start->n_train_outputs,
+                                  .data = s->conf.train},
+            err));
+    if (start->eval_graph.len == 0 || (wf_stage_is_first(s) && !s->conf.eval && !s->conf.predicted))
         return WF_OK;
     return wf_stage_book_open(&s->books[false],
                               &(wf_stage_book_spec){.start = start,
@@ -95,7 +96,8 @@ static wf_status open_books(wf_stage *s, wf_err *err)
                                                     .n_edges = start->n_eval_edges,
                                                     .outputs = start->eval_outputs,
                                                     .n_outputs = start->n_eval_outputs,
-                                                    .data = s->conf.eval},
+                                                    .data = s->conf.eval,
+                                                    .predicted = s->conf.predicted},
                               err);
 }
 
@@ -156,13 +158,15 @@ void wf_stage_free(wf_stage **stage)
 /* Variables, and a plan of what most steps are: what takes memory. */
 static wf_status open_here(wf_stage *s, wf_err *err)
 {
+    bool trains = !wf_stage_predicts(s);
     wf_plan *ignored;
-    wf_status rc = wf_stage_open_variables(s, err);
+    wf_status rc = trains ? wf_stage_open_variables(s, err) : wf_stage_settle(s, err);
 
-    s->now.trains = true;
+    s->now.trains = trains;
     for (int i = 0; rc == WF_OK && i < WF_PARTS; i++)
-        if (s->books[true].parts[i].graph)
+        if (s->books[trains].parts[i].graph && s->books[trains].parts[i].graph->n_nodes > 0)
             rc = plan_of(s, i, s->conf.start->first_records, &ignored, err);
+    s->is_open = rc == WF_OK;
     return wf_stage_name(s, rc, err);
 }
 
@@ -299,6 +303,8 @@ static bool has_results(wf_stage *s)
 {
     const wf_stage_book *b = wf_stage_book_now(s);
 
+    if (wf_stage_predicts(s))
+        return s->now.taken == s->now.schedule.batches;
     for (uint32_t k = 0; k < s->now.schedule.batches; k++)
         for (uint32_t i = 0; i < b->n_values; i++)
             if (b->values[i].result >= 0 && b->values[i].edge >= 0 && !wf_stage_hold(s, k, i)->buf)
@@ -322,9 +328,11 @@ bool wf_stage_can_work(const wf_stage *stage)
 
     if (!s->now.busy || s->is_over)
         return false;
+    if (wf_stage_can_take(s))
+        return true;
     next = wf_schedule_next(&s->now.schedule, &batch);
     if (next != WF_STAGE_NOTHING)
-        return has_inputs(s, next, batch);
+        return wf_stage_may_send(s) && has_inputs(s, next, batch);
     if (!s->now.updated)
         return true;
     return wf_stage_is_first(s) && others_are_done(s) && has_results(s);
@@ -365,7 +373,7 @@ static wf_status feed(wf_stage *s, uint32_t batch, wf_err *err)
                      "the reader gives %lu records, and not %u", (unsigned long)records->n,
                      s->now.records[batch]);
     for (uint32_t i = 0; rc == WF_OK && i < b->n_values; i++)
-        if (b->values[i].field >= 0)
+        if (b->values[i].field >= 0 && records->fields[b->values[i].field].data)
             rc = hold_copy(s, batch, i, &records->fields[b->values[i].field], err);
     s->conf.release(s->conf.arg, s->now.trains, &records);
     for (uint32_t i = 0; rc == WF_OK && i < b->n_values; i++)
@@ -491,6 +499,8 @@ static wf_status work(wf_stage *s, wf_err *err)
     uint32_t batch = 0;
     wf_stage_action next = wf_schedule_next(&s->now.schedule, &batch);
 
+    if (wf_stage_can_take(s))
+        return wf_stage_take_results(s, err);
     if (next != WF_STAGE_NOTHING)
         return act(s, next, batch, err);
     if (!s->now.updated) {

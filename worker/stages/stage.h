@@ -9,6 +9,10 @@
  * updates its variables by the mean of the gradients of all micro-batches, and says so to the
  * first.
  *
+ * A start with a request predicts (predict.c): a round is a split or a part of one, its
+ * micro-batches go forward alone, and the first stage takes their results in their order, as they
+ * come. Variables are constants, read of the checkpoint that the request names.
+ *
  *   stage_start   first -> other   its part of the start, packed as WF_START is
  *   stage_ready   other -> first   it can begin; an outcome
  *   stage_round   first -> other   `step` is the round's number
@@ -37,6 +41,8 @@
 #include "worker/exchange.h"
 #include "worker/stages/links.h"
 
+enum { WF_STAGE_ROUND_MOST = 4096 }; /* micro-batches of a round, at most */
+
 typedef struct wf_stage wf_stage;
 
 /* What a stage computes with: borrowed for its life. */
@@ -50,6 +56,11 @@ typedef struct wf_stage_conf {
     const wf_dataset *train, *eval;
     wf_status (*read)(void *arg, bool trains, const wf_batch **out, wf_err *err);
     void (*release)(void *arg, bool trains, const wf_batch **batch);
+    /* Of a prediction, in place of the data: a graph whose inputs are the fields of batches, of
+     * which those that nobody feeds have no data; and who takes the outputs of each micro-batch, in
+     * the order of micro-batches. */
+    const wf_graph *predicted;
+    wf_status (*take)(void *arg, uint32_t batch, const void *const outputs[], wf_err *err);
     void *arg;
 } wf_stage_conf;
 

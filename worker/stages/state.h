@@ -2,6 +2,7 @@
 /* worker/stages/state.h - what the files of a stage share; nobody else includes it.
  *
  *   stage.c   a stage is made and begins; rounds and their actions
+ *   predict.c a prediction: constants in place of variables; results
  *   update.c  the variables: gradients, updates, the file of a checkpoint
  *   wire.c    messages
  */
@@ -12,8 +13,6 @@
 #include "worker/stages/part.h"
 #include "worker/stages/schedule.h"
 #include "worker/stages/stage.h"
-
-enum { WF_STAGE_BATCHES = 4096 }; /* micro-batches of a round, at most */
 
 /* A value of a micro-batch. */
 typedef struct wf_stage_held {
@@ -38,6 +37,7 @@ typedef struct wf_stage_now {
     uint64_t all;        /* of them */
     wf_stage_held *held; /* [schedule.batches][n_values] of the book */
     uint64_t epoch, split, first;
+    uint32_t taken; /* micro-batches of a prediction whose results are with the first stage */
 } wf_stage_now;
 
 /* Another stage, for the first. */
@@ -55,6 +55,7 @@ struct wf_stage {
     wf_gradients *gradients;
     wf_stage_now now;
     wf_stage_other others[64]; /* by stage */
+    bool is_open;              /* variables are there: messages count */
     bool sent_ready, is_over;  /* is_over: a round has failed, or a link is lost */
     wf_err why; /* of the first stage: what another one says; status WF_OK: nothing */
     wf_stage_early *early;
@@ -63,6 +64,10 @@ struct wf_stage {
     uint32_t n_spare, spare_room;
 };
 
+static inline bool wf_stage_predicts(const wf_stage *s)
+{
+    return s->conf.start->prediction[0] != 0;
+}
 static inline bool wf_stage_is_first(const wf_stage *s)
 {
     return s->conf.start->stage == 0;
@@ -84,6 +89,15 @@ WF_MUST_USE wf_status wf_stage_enter(wf_stage *s, uint32_t number, const wf_stag
                                      wf_err *err);
 /* "stage 1 of 4, on worker/1: " in front of an error; returns rc. */
 wf_status wf_stage_name(const wf_stage *s, wf_status rc, wf_err *err);
+
+/* predict.c: puts the content of variables into the graph, and compiles it as one process does that
+ * has all of it. Errors: those of checkpoints and of wf_compile. */
+WF_MUST_USE wf_status wf_stage_settle(wf_stage *s, wf_err *err);
+/* Of the first stage: whether another micro-batch may go forward; whether the results of the next
+ * one to be taken are there; and taking them. Errors: those of conf.take; WF_SHAPE. */
+bool wf_stage_may_send(const wf_stage *s);
+bool wf_stage_can_take(wf_stage *s);
+WF_MUST_USE wf_status wf_stage_take_results(wf_stage *s, wf_err *err);
 
 /* update.c: opens the variables. Errors: those of values. */
 WF_MUST_USE wf_status wf_stage_open_variables(wf_stage *s, wf_err *err);

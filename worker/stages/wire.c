@@ -400,7 +400,7 @@ static bool are_records(const wf_stage *s, const Weft__StageRound *body)
     for (size_t i = 0; i < body->n_records; i++)
         if (body->records[i] == 0 || body->records[i] > s->conf.start->first_records)
             return false;
-    return body->n_records > 0 && body->n_records <= WF_STAGE_BATCHES;
+    return body->n_records > 0 && body->n_records <= WF_STAGE_ROUND_MOST;
 }
 
 static wf_status on_round(wf_stage *s, const wf_msg *m, wf_err *err)
@@ -411,7 +411,8 @@ static wf_status on_round(wf_stage *s, const wf_msg *m, wf_err *err)
     if (s->is_over)
         return WF_OK;
     WF_TRY(wf_control_get(m, &weft__stage_round__descriptor, &body, err));
-    if (s->now.busy || m->head.step != s->now.number + 1 || !are_records(s, body))
+    if (s->now.busy || m->head.step != s->now.number + 1 || !are_records(s, body) ||
+        (body->trains && wf_stage_predicts(s)))
         rc = wf_fail(err, WF_PROTO, NULL, "round %u, of %zu micro-batches, after round %u",
                      m->head.step, body->n_records, s->now.number);
     else
@@ -489,13 +490,15 @@ wf_status wf_stage_on_message(wf_stage *s, const wf_peer *peer, const wf_msg *m,
     uint32_t from = stage_of(s, peer);
     bool first = wf_stage_is_first(s);
 
-    if (from == s->conf.start->n_stages || !s->own)
+    if (from == s->conf.start->n_stages || !s->is_open)
         return WF_OK;
     if (m->head.kind == WF_STAGE_VALUE)
         return on_value(s, from, m, err);
     if (first != (m->head.kind == WF_STAGE_READY || m->head.kind == WF_STAGE_DONE ||
                   m->head.kind == WF_STAGE_SAVED) ||
-        (!first && from != 0))
+        (!first && from != 0) ||
+        (!s->own && (m->head.kind == WF_STAGE_SAVE || m->head.kind == WF_STAGE_SAVED ||
+                     m->head.kind == WF_STAGE_TUNE)))
         return wf_fail(err, WF_PROTO, NULL, "worker/%u: %s to stage %u", worker_of(s, from),
                        wf_kind_name(m->head.kind), s->conf.start->stage);
     switch (m->head.kind) {
