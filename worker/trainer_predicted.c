@@ -146,7 +146,8 @@ static wf_status begin_split(wf_trainer *t, uint64_t split, wf_err *err)
 static wf_status end_split(wf_trainer *t, wf_worker *w, wf_status rc, wf_err *err)
 {
     wf_err *why = &t->hands[0].result.why, ignored;
-    wf_status ended = wf_prediction_end_split(t->prediction, rc == WF_OK, rc == WF_OK ? why : &ignored);
+    wf_status ended =
+        wf_prediction_end_split(t->prediction, rc == WF_OK, rc == WF_OK ? why : &ignored);
 
     return tell(t, w, rc == WF_OK ? ended : rc, err);
 }

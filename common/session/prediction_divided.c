@@ -47,8 +47,7 @@ static wf_status compile(wf_prediction *p, wf_err *err)
         return wf_fail_nomem(err, p->compiled->n_outputs * sizeof *outputs);
     for (size_t i = 0; i < p->compiled->n_outputs; i++)
         WF_TRY(add_output(p, &p->compiled->outputs[i], &outputs[i], err));
-    p->divided =
-        (wf_prediction_model){p->compiled->graph, outputs, p->compiled->n_outputs};
+    p->divided = (wf_prediction_model){p->compiled->graph, outputs, p->compiled->n_outputs};
     return WF_OK;
 }
 

@@ -31,8 +31,7 @@ static wf_status add_variable(wf_prepared *p, const wf_compiled_variable *v, con
     row->dims = wf_arena_memdup(a, v->dims, v->rank * sizeof v->dims[0]);
     *first = *v->initial;
     first->buf = NULL;
-    first->data =
-        v->kind == WF_VAR_FROZEN ? wf_arena_memdup(a, v->initial->data, v->bytes) : NULL;
+    first->data = v->kind == WF_VAR_FROZEN ? wf_arena_memdup(a, v->initial->data, v->bytes) : NULL;
     if (!row->name || !row->dims || (v->kind == WF_VAR_FROZEN && !first->data))
         return wf_fail_nomem(err, v->bytes);
     p->setup.variables[p->setup.n_variables++] = row;
@@ -44,8 +43,7 @@ static wf_status fill_variables(wf_prepared *p, const wf_compiled *c, wf_err *er
 {
     const wf_tensor **initial = wf_arena_array(p->arena, c->n_variables + 1, sizeof(*initial));
 
-    p->setup.variables =
-        wf_arena_array(p->arena, c->n_variables + 1, sizeof(*p->setup.variables));
+    p->setup.variables = wf_arena_array(p->arena, c->n_variables + 1, sizeof(*p->setup.variables));
     if (!initial || !p->setup.variables)
         return wf_fail_nomem(err, c->n_variables * sizeof(*initial));
     for (size_t i = 0; i < c->n_variables; i++)
@@ -60,10 +58,11 @@ static wf_status check_output(const wf_value *v, const char *label, wf_err *err)
 {
     if (v->producer)
         return WF_OK;
-    return wf_fail(err, WF_UNSUPPORTED, "predict without --spread",
-                   "output \"%.64s\" does not depend on the records, and the model is divided among "
-                   "workers",
-                   label);
+    return wf_fail(
+        err, WF_UNSUPPORTED, "predict without --spread",
+        "output \"%.64s\" does not depend on the records, and the model is divided among "
+        "workers",
+        label);
 }
 
 static wf_status fill_outputs(wf_prepared *p, const wf_compiled *c, wf_err *err)

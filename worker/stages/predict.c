@@ -35,14 +35,15 @@ static wf_status begin_reading(reading *r, wf_err *err)
     r->arena = wf_arena_new(0);
     if (!r->arena)
         return wf_fail_nomem(err, 4096);
-    WF_TRY(wf_prediction_read(start->prediction, strlen(start->prediction), r->arena, &r->ask, err));
+    WF_TRY(
+        wf_prediction_read(start->prediction, strlen(start->prediction), r->arena, &r->ask, err));
     if (!r->ask.job)
         return wf_fail(err, WF_PROTO, "let all tasks run one release of weft",
                        "a prediction of no job, over stages");
     WF_TRY(wf_values_open(r->s->exchange.disk, r->ask.checkpoint_dir, r->ask.run, false,
                           (uint64_t)r->ask.step, &r->saved, err));
-    return wf_values_open(r->s->exchange.disk, start->checkpoint_dir, start->job, true, 0, &r->first,
-                          err);
+    return wf_values_open(r->s->exchange.disk, start->checkpoint_dir, start->job, true, 0,
+                          &r->first, err);
 }
 
 static void end_reading(reading *r)
@@ -210,8 +211,7 @@ bool wf_stage_can_take(wf_stage *s)
 {
     const wf_stage_book *b = wf_stage_book_now(s);
 
-    if (!wf_stage_predicts(s) || !wf_stage_is_first(s) ||
-        s->now.taken == s->now.schedule.forwards)
+    if (!wf_stage_predicts(s) || !wf_stage_is_first(s) || s->now.taken == s->now.schedule.forwards)
         return false;
     for (uint32_t i = 0; i < b->n_values; i++)
         if (b->values[i].result >= 0 && !wf_stage_hold(s, s->now.taken, i)->buf)

@@ -4,7 +4,8 @@
  *   stage.c   a stage is made and begins; rounds and their actions
  *   predict.c a prediction: constants in place of variables; results
  *   update.c  the variables: gradients, updates, the file of a checkpoint
- *   wire.c    messages
+ *   wire.c    messages that go out
+ *   receive.c those that come in
  */
 #ifndef WF_WORKER_STAGES_STATE_H
 #define WF_WORKER_STAGES_STATE_H
@@ -72,6 +73,10 @@ static inline bool wf_stage_is_first(const wf_stage *s)
 {
     return s->conf.start->stage == 0;
 }
+static inline uint32_t wf_stage_worker(const wf_stage *s, uint32_t stage)
+{
+    return s->conf.start->stages[stage]->worker;
+}
 static inline wf_stage_book *wf_stage_book_now(wf_stage *s)
 {
     return &s->books[s->now.trains];
@@ -124,6 +129,11 @@ WF_MUST_USE wf_status wf_stage_send_outcome(wf_stage *s, uint16_t kind, const wf
 WF_MUST_USE wf_status wf_stage_send_save(wf_stage *s, wf_err *err);
 WF_MUST_USE wf_status wf_stage_send_tune(wf_stage *s, double rate, wf_err *err);
 void wf_stage_send_stop(wf_stage *s);
+/* A message to a stage, with a body or without. */
+WF_MUST_USE wf_status wf_stage_send(const wf_stage *s, uint32_t stage, uint16_t kind, uint32_t cut,
+                                    const ProtobufCMessage *body, wf_err *err);
+
+/* receive.c */
 /* What came early of the round that begins. */
 WF_MUST_USE wf_status wf_stage_take_early(wf_stage *s, wf_err *err);
 
