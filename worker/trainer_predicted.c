@@ -14,12 +14,16 @@
 
 static wf_status take_output(const Weft__Output *from, wf_prediction_shape *to, wf_err *err)
 {
+    Weft__StageEdge e = WEFT__STAGE_EDGE__INIT;
+    int64_t ignored;
+
+    e.name = from->label;
+    e.dtype = from->dtype;
+    e.sizes = from->sizes;
+    e.n_sizes = from->n_sizes;
+    WF_TRY(wf_stage_edge_elems(&e, 1, &ignored, err));
     *to = (wf_prediction_shape){
         .label = from->label, .dtype = (wf_dtype)from->dtype, .rank = (uint32_t)from->n_sizes};
-    if (from->n_sizes > WF_MAX_RANK || wf_dtype_size(to->dtype) == 0)
-        return wf_fail(err, WF_PROTO, "let all tasks run one release of weft",
-                       "output \"%.64s\" has %zu axes of type %u", from->label, from->n_sizes,
-                       from->dtype);
     for (size_t i = 0; i < from->n_sizes; i++)
         to->sizes[i] = from->sizes[i];
     return WF_OK;

@@ -313,6 +313,18 @@ wf_status wf_trainer_take_later(wf_trainer *t, wf_err *err)
     return WF_OK;
 }
 
+/* Whether a worker has sent a start of that job before, of this generation or a later one. */
+static bool is_known(const struct wf_guest *had, const struct wf_guest *g)
+{
+    return had->start && had->job == g->job && had->chief == g->chief &&
+           had->incarnation == g->incarnation && had->generation >= g->generation;
+}
+
+static bool is_from(const struct wf_guest *g, const wf_peer *peer)
+{
+    return g->start && g->chief == peer->task.index && g->incarnation == peer->incarnation;
+}
+
 static wf_status on_start(wf_trainer *t, const wf_worker_of *of, const wf_event *ev, wf_err *err)
 {
     struct wf_guest g = {.of = *of,
@@ -321,6 +333,10 @@ static wf_status on_start(wf_trainer *t, const wf_worker_of *of, const wf_event 
                          .chief = ev->peer->task.index,
                          .incarnation = ev->peer->incarnation};
 
+    if (is_known(&t->guest, &g) || is_known(&t->later, &g))
+        return wf_fail(err, WF_PROTO, NULL, "worker/%u: a start of generation %u, after one of %u",
+                       g.chief, g.generation,
+                       is_known(&t->guest, &g) ? t->guest.generation : t->later.generation);
     WF_TRY(wf_control_get(ev->msg, &weft__start__descriptor, &g.start, err));
     if (!t->start)
         return take_guest(t, &g, err);
@@ -333,12 +349,12 @@ static wf_status on_message(wf_trainer *t, const wf_worker_of *of, const wf_even
 {
     if (ev->msg->head.kind == WF_STAGE_START)
         return on_start(t, of, ev, err);
-    if (ev->msg->head.kind == WF_STAGE_STOP && t->later.job == ev->msg->head.job &&
-        t->later.generation == ev->msg->head.generation)
+    if (ev->msg->head.kind == WF_STAGE_STOP && is_from(&t->later, ev->peer) &&
+        t->later.job == ev->msg->head.job && t->later.generation == ev->msg->head.generation)
         wf_control_free(&t->later.start);
     if (!t->stage || !wf_stage_is_for(t->stage, ev->msg))
         return WF_OK;
-    if (ev->msg->head.kind == WF_STAGE_STOP && t->guest.start) {
+    if (ev->msg->head.kind == WF_STAGE_STOP && is_from(&t->guest, ev->peer)) {
         wf_trainer_end_stages(t);
         return WF_OK;
     }

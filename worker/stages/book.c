@@ -148,7 +148,7 @@ wf_status wf_stage_edge_elems(const Weft__StageEdge *e, uint64_t records, int64_
         return wf_fail(err, WF_PROTO, NULL, "edge \"%.200s\" has %zu axes of type %u", e->name,
                        e->n_sizes, e->dtype);
     for (size_t i = 0; i < e->n_sizes; i++) {
-        uint64_t size = e->sizes[i] < 0 ? (uint64_t)-e->sizes[i] : (uint64_t)e->sizes[i];
+        uint64_t size = e->sizes[i] < 0 ? -(uint64_t)e->sizes[i] : (uint64_t)e->sizes[i];
 
         if (size > INT32_MAX || (e->sizes[i] < 0 && __builtin_mul_overflow(size, records, &size)) ||
             __builtin_mul_overflow(elems, size, &elems) || elems > INT32_MAX * UINT64_C(64))

@@ -16,13 +16,13 @@ typedef struct wanted {
 /* Axes are fixed, or a multiple of the records: "12*batch". */
 static int64_t size_of(const wf_axis *axis, uint64_t records)
 {
-    long factor = 1;
+    int64_t size, factor = 1;
 
     if (axis->size >= 0)
         return axis->size;
     if (axis->symbol && axis->symbol[0] >= '0' && axis->symbol[0] <= '9')
         factor = strtol(axis->symbol, NULL, 10);
-    return factor * (int64_t)records;
+    return __builtin_mul_overflow(factor, (int64_t)records, &size) ? INT64_MAX : size;
 }
 
 static int64_t edge_size(const Weft__StageEdge *e, size_t axis, uint64_t records)

@@ -10,6 +10,7 @@
 #include "common/tensor/buf.h"
 #include "common/wire/control.pb-c.h"
 #include "worker/exchange.h"
+#include "worker/stages/stage.h"
 
 /* What a port carries: a value of the book, or a variable of the job; -1: not. */
 typedef struct wf_stage_port {
@@ -60,9 +61,6 @@ typedef struct wf_stage_book_spec {
 WF_MUST_USE wf_status wf_stage_book_open(wf_stage_book *b, const wf_stage_book_spec *spec,
                                          wf_err *err);
 void wf_stage_book_close(wf_stage_book *b);
-/* The elements of what an edge brings, of so many records. Errors: WF_PROTO. */
-WF_MUST_USE wf_status wf_stage_edge_elems(const Weft__StageEdge *e, uint64_t records, int64_t *out,
-                                          wf_err *err);
 
 /* part.c: lends a plan for so many records, until the next call of the part. Errors: those of
  * plans. */

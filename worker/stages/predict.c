@@ -223,10 +223,14 @@ bool wf_stage_can_take(wf_stage *s)
 static wf_status check_result(const Weft__Output *o, const wf_stage_held *h, uint32_t records,
                               wf_err *err)
 {
+    Weft__StageEdge e = WEFT__STAGE_EDGE__INIT;
     int64_t elems = 1;
 
-    for (size_t i = 0; i < o->n_sizes; i++)
-        elems *= o->sizes[i] < 0 ? -o->sizes[i] * (int64_t)records : o->sizes[i];
+    e.name = o->label;
+    e.dtype = o->dtype;
+    e.sizes = o->sizes;
+    e.n_sizes = o->n_sizes;
+    WF_TRY(wf_stage_edge_elems(&e, records, &elems, err));
     if ((wf_dtype)o->dtype == h->dtype && elems == h->elems)
         return WF_OK;
     return wf_fail(err, WF_SHAPE, "predict without --spread",

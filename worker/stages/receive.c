@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker/stages/receive.c - the messages of stages are taken, and links to them come and go. */
 #include "common/base/size.h"
+#include "common/log/log.h"
 #include "common/wire/control.h"
 #include "common/wire/parts.h"
 #include "worker/stages/state.h"
@@ -37,27 +38,43 @@ static wf_status bad_value(const wf_stage *s, uint32_t from, const wf_msg *m, co
                    s->now.number);
 }
 
+/* Whether an edge of the book goes from that stage to this one. */
+static bool is_edge(const wf_stage *s, const wf_stage_book *b, uint32_t edge, uint32_t from)
+{
+    return edge < b->n_edges && b->edges[edge]->to == s->conf.start->stage &&
+           b->edges[edge]->from == from;
+}
+
 /* Puts bytes that have come in where they belong (T2). */
-static wf_status put_value(wf_stage *s, uint32_t edge, uint32_t batch, wf_buf *buf, size_t bytes,
-                           wf_err *err)
+static wf_status put_value(wf_stage *s, const wf_stage_early *v, wf_err *err)
 {
     const wf_stage_book *b = wf_stage_book_now(s);
+    const Weft__StageEdge *e;
+    uint32_t records;
+    bool *came;
     int64_t elems;
 
-    if (edge >= b->n_edges || b->edges[edge]->to != s->conf.start->stage ||
-        batch >= s->now.schedule.batches)
-        return wf_fail(err, WF_PROTO, NULL, "edge %u of %zu, micro-batch %u of %u", edge,
-                       b->n_edges, batch, s->now.schedule.batches);
-    WF_TRY(wf_stage_edge_elems(b->edges[edge], s->now.records[batch], &elems, err));
-    if ((size_t)elems * wf_dtype_size((wf_dtype)b->edges[edge]->dtype) != bytes)
-        return wf_fail(err, WF_PROTO, NULL, "\"%.200s\" of %u records has %zu bytes",
-                       b->edges[edge]->name, s->now.records[batch], bytes);
+    if (!is_edge(s, b, v->edge, v->from) || v->batch >= s->now.schedule.batches)
+        return wf_fail(err, WF_PROTO, NULL,
+                       "worker/%u: edge %u of %zu, micro-batch %u of %u, is none of its own",
+                       wf_stage_worker(s, v->from), v->edge, b->n_edges, v->batch,
+                       s->now.schedule.batches);
+    e = b->edges[v->edge];
+    records = s->now.records[v->batch];
+    came = &s->now.came[(size_t)v->batch * b->n_edges + v->edge];
+    WF_TRY(wf_stage_edge_elems(e, records, &elems, err));
+    if ((size_t)elems * wf_dtype_size((wf_dtype)e->dtype) != v->bytes)
+        return wf_fail(err, WF_PROTO, NULL, "worker/%u: \"%.200s\" of %u records has %zu bytes",
+                       wf_stage_worker(s, v->from), e->name, records, v->bytes);
+    if (*came)
+        return wf_fail(err, WF_PROTO, NULL, "worker/%u: \"%.200s\" of micro-batch %u comes twice",
+                       wf_stage_worker(s, v->from), e->name, v->batch);
+    *came = true;
     for (uint32_t i = 0; i < b->n_values; i++) {
-        wf_stage_held *h = wf_stage_hold(s, batch, i);
+        wf_stage_held *h = wf_stage_hold(s, v->batch, i);
 
-        if (strcmp(b->values[i].name, b->edges[edge]->name) != 0 || h->buf)
-            continue;
-        *h = (wf_stage_held){wf_buf_ref(buf), (wf_dtype)b->edges[edge]->dtype, elems};
+        if (strcmp(b->values[i].name, e->name) == 0 && !h->buf)
+            *h = (wf_stage_held){wf_buf_ref(v->buf), (wf_dtype)e->dtype, elems};
     }
     return WF_OK;
 }
@@ -80,46 +97,49 @@ static size_t most_bytes(const wf_stage *s)
     return most;
 }
 
-/* For a round that this stage has not been told of: it follows. */
-static wf_status keep_early(wf_stage *s, const wf_msg *m, wf_buf *buf, size_t bytes, wf_err *err)
+/* For a round that this stage has not been told of: it follows. What the round is will be seen
+ * then. */
+static wf_status keep_early(wf_stage *s, const wf_stage_early *v, wf_err *err)
 {
     wf_stage_early *e;
 
+    for (e = s->early; e; e = e->next)
+        if (e->edge == v->edge && e->batch == v->batch && e->from == v->from &&
+            e->round == v->round)
+            return wf_fail(err, WF_PROTO, NULL,
+                           "worker/%u: edge %u of micro-batch %u, round %u, comes twice",
+                           wf_stage_worker(s, v->from), v->edge, v->batch, v->round);
     if (s->n_early == MOST_EARLY)
         return wf_fail(err, WF_PROTO, NULL, "%d values of a round that has not begun", MOST_EARLY);
     e = calloc(1, sizeof *e);
     if (!e)
         return wf_fail_nomem(err, sizeof *e);
-    *e = (wf_stage_early){.round = m->head.step,
-                          .batch = m->head.cut,
-                          .edge = m->head.request,
-                          .buf = wf_buf_ref(buf),
-                          .bytes = bytes,
-                          .next = s->early};
+    *e = *v;
+    e->buf = wf_buf_ref(v->buf);
+    e->next = s->early;
     s->early = e;
     s->n_early++;
     return WF_OK;
 }
 
-wf_status wf_stage_take_early(wf_stage *s, wf_err *err)
+/* One that does not belong to the round is dropped, and the round waits for the right one. */
+void wf_stage_take_early(wf_stage *s)
 {
-    wf_status rc = WF_OK;
-
     for (wf_stage_early **at = &s->early; *at;) {
         wf_stage_early *e = *at;
+        wf_err why;
 
-        if (e->round == s->now.number && rc == WF_OK)
-            rc = put_value(s, e->edge, e->batch, e->buf, e->bytes, err);
         if (e->round > s->now.number) {
             at = &e->next;
             continue;
         }
+        if (e->round == s->now.number && put_value(s, e, &why) != WF_OK)
+            WF_LOG_WARN("stage.bad_value", "why=\"%s\"", why.what);
         *at = e->next;
         s->n_early--;
         wf_buf_unref(&e->buf);
         free(e);
     }
-    return rc;
 }
 
 /* Kernels want aligned memory, and the transport its own back. */
@@ -143,25 +163,24 @@ static wf_status copy_of(wf_stage *s, uint32_t from, const wf_msg *m, wf_buf **o
 
 static wf_status on_value(wf_stage *s, uint32_t from, const wf_msg *m, wf_err *err)
 {
-    uint32_t round = m->head.step, edge = m->head.request;
-    bool is_now = round == s->now.number && s->now.busy;
-    wf_buf *buf = NULL;
-    size_t bytes;
+    wf_stage_early v = {
+        .round = m->head.step, .batch = m->head.cut, .edge = m->head.request, .from = from};
+    bool is_now = v.round == s->now.number && s->now.busy;
     wf_status rc;
 
-    if (s->is_over || round < s->now.number)
+    if (s->is_over || v.round < s->now.number)
         return WF_OK;
-    if (!is_now && round != s->now.number + 1)
+    if (!is_now && v.round != s->now.number + 1)
         return bad_value(s, from, m, "it does not follow", err);
-    if (is_now &&
-        (edge >= wf_stage_book_now(s)->n_edges || wf_stage_book_now(s)->edges[edge]->from != from ||
-         wf_stage_book_now(s)->edges[edge]->to != s->conf.start->stage))
+    if (is_now ? !is_edge(s, wf_stage_book_now(s), v.edge, from)
+               : !is_edge(s, &s->books[0], v.edge, from) && !is_edge(s, &s->books[1], v.edge, from))
         return bad_value(s, from, m, "it goes between other stages", err);
-    rc = copy_of(s, from, m, &buf, &bytes, err);
+    if (v.batch >= WF_STAGE_ROUND_MOST)
+        return bad_value(s, from, m, "there are not so many", err);
+    rc = copy_of(s, from, m, &v.buf, &v.bytes, err);
     if (rc == WF_OK)
-        rc = is_now ? put_value(s, edge, m->head.cut, buf, bytes, err)
-                    : keep_early(s, m, buf, bytes, err);
-    wf_buf_unref(&buf);
+        rc = is_now ? put_value(s, &v, err) : keep_early(s, &v, err);
+    wf_buf_unref(&v.buf);
     return rc;
 }
 
@@ -207,7 +226,8 @@ static wf_status on_outcome(wf_stage *s, uint32_t from, const wf_msg *m, wf_err 
     WF_TRY(wf_control_get(m, &weft__outcome__descriptor, &body, err));
     if (body->status != WF_OK) {
         s->is_over = true;
-        wf_fail(&s->why, (wf_status)body->status, body->hint, "%s", body->what);
+        wf_fail(&s->why, body->status <= WF_BROKEN ? (wf_status)body->status : WF_INVALID,
+                body->hint, "%s", body->what);
         *err = s->why;
         wf_control_free(&body);
         return s->why.status;
@@ -229,8 +249,8 @@ static wf_status on_save(wf_stage *s, const wf_msg *m, wf_err *err)
     rc = wf_stage_save(s, m->head.cut, body->folder, err);
     wf_control_free(&body);
     if (rc == WF_OK)
-        rc = wf_stage_send(s, 0, WF_STAGE_SAVED, m->head.cut, &s->own->saving.shards[0].result->base,
-                       err);
+        rc = wf_stage_send(s, 0, WF_STAGE_SAVED, m->head.cut,
+                           &s->own->saving.shards[0].result->base, err);
     wf_exchange_save_end(s->own);
     return rc;
 }

@@ -54,8 +54,10 @@ static void drop_held(wf_stage *s)
         wf_buf_unref(&s->now.held[i].buf);
     free(s->now.held);
     free(s->now.records);
+    free(s->now.came);
     s->now.held = NULL;
     s->now.records = NULL;
+    s->now.came = NULL;
 }
 
 /* ---- made and begun ---- */
@@ -268,14 +270,19 @@ wf_status wf_stage_enter(wf_stage *s, uint32_t number, const wf_stage_round *rou
     n = (size_t)round->n * s->books[now->trains].n_values;
     now->held = calloc(n + 1, sizeof *now->held);
     now->records = calloc(round->n + (size_t)1, sizeof *now->records);
-    if (!now->held || !now->records)
+    now->came = calloc((size_t)round->n * s->books[now->trains].n_edges + 1, sizeof *now->came);
+    if (!now->held || !now->records || !now->came) {
+        now->busy = false;
+        s->is_over = true; /* others are in the round, and this stage cannot be */
         return wf_fail_nomem(err, n * sizeof *now->held);
+    }
     memcpy(now->records, round->records, round->n * sizeof *now->records);
     for (uint32_t i = 0; i < round->n; i++)
         now->all += round->records[i];
     for (size_t i = 1; i < s->conf.start->n_stages; i++)
         s->others[i].done = false;
-    return wf_stage_take_early(s, err);
+    wf_stage_take_early(s);
+    return WF_OK;
 }
 
 wf_status wf_stage_begin_round(wf_stage *s, const wf_stage_round *round, wf_err *err)

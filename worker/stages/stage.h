@@ -73,6 +73,10 @@ typedef struct wf_stage_round {
     uint64_t epoch, split, number; /* of the first micro-batch: what random numbers go by */
 } wf_stage_round;
 
+/* The elements of what an edge brings, of so many records. Errors: WF_PROTO. */
+WF_MUST_USE wf_status wf_stage_edge_elems(const Weft__StageEdge *e, uint64_t records, int64_t *out,
+                                          wf_err *err);
+
 /* Makes the plans of the graphs; the caller owns *out. Errors: those of graphs and plans; WF_PROTO;
  * WF_NOMEM, which says how much. */
 WF_MUST_USE wf_status wf_stage_new(const wf_stage_conf *conf, wf_stage **out, wf_err *err);

@@ -22,9 +22,9 @@ typedef struct wf_stage_held {
     int64_t elems;
 } wf_stage_held;
 
-/* A value of a round that has not begun here. */
+/* A value that comes in; one of a round that has not begun here is kept. */
 typedef struct wf_stage_early {
-    uint32_t round, batch, edge;
+    uint32_t round, batch, edge, from;
     wf_buf *buf;
     size_t bytes;
     struct wf_stage_early *next;
@@ -37,6 +37,7 @@ typedef struct wf_stage_now {
     uint32_t *records;   /* [schedule.batches] */
     uint64_t all;        /* of them */
     wf_stage_held *held; /* [schedule.batches][n_values] of the book */
+    bool *came;          /* [schedule.batches][n_edges]: what has come in by an edge */
     uint64_t epoch, split, first;
     uint32_t taken; /* micro-batches of a prediction whose results are with the first stage */
 } wf_stage_now;
@@ -135,6 +136,6 @@ WF_MUST_USE wf_status wf_stage_send(const wf_stage *s, uint32_t stage, uint16_t 
 
 /* receive.c */
 /* What came early of the round that begins. */
-WF_MUST_USE wf_status wf_stage_take_early(wf_stage *s, wf_err *err);
+void wf_stage_take_early(wf_stage *s);
 
 #endif

@@ -22,8 +22,8 @@ static wf_status new_gradients(wf_stage *s, wf_err *err)
 
         rows[i] =
             (wf_gradients_variable){v->stage == start->stage, v->kind == WF_VAR_TRAINABLE, false};
-        for (size_t k = 0; k < v->n_dims; k++)
-            rows[i].count *= v->dims[k];
+        for (size_t k = 0; rows[i].count && k < v->n_dims; k++)
+            rows[i].count *= v->dims[k]; /* which fit: they are open */
     }
     rc = wf_rule_get(start->rule, start->options, start->n_options, &opt, err);
     if (rc == WF_OK)
