@@ -126,6 +126,12 @@ def limited(c, how, workers, limit):
         stages.limit_memory(c, workers, limit)
 
 
+def small_command(c, limit, *words):
+    """The command itself with so much memory."""
+    return subprocess.run(["prlimit", f"--data={limit}", c.weft, *LARGE_WORDS, "--threads", "1", "-o", *words],
+                          cwd=c.folder, env=dict(c.env, OPENBLAS_NUM_THREADS="1"), capture_output=True, text=True, check=False)
+
+
 def a_model_that_no_worker_may_hold_predicts(weft):
     """Its variables take 103 MB, and those of a stage 26; a worker may have 100 beside what it has at rest."""
     limit = 100 << 20
@@ -138,14 +144,15 @@ def a_model_that_no_worker_may_hold_predicts(weft):
         with Cluster(weft, ps=0, workers=4) as c:
             limited(c, how, 4, limit)
             same(c, LARGE_WORDS)
+            check(c.most_memory("master") < limit, f"the master has taken {c.most_memory('master')} bytes")
+            done = small_command(c, limit, "less.npy", "--spread")
+            check(done.returncode == 0 and content(c, "less.npy") == content(c, "one.npy"), str(done))
     with Cluster(weft, ps=0, workers=4) as c:
         limited(c, 'place: {"block0/*": worker/0, "block1/*": worker/1}', 4, limit)
         failed = c.must(*LARGE_WORDS, "-o", "all.npy", "--spread", code=1).err.strip().splitlines()[-1]
         print(f"     {failed}")
         check("stage 1 of 2, on worker/1: " in one_sentence(failed) and "memory" in failed, failed)
-        c.env["OPENBLAS_NUM_THREADS"] = "1"
-        failed = subprocess.run(["prlimit", f"--data={limit}", c.weft, *LARGE_WORDS, "-o", "one.npy"], cwd=c.folder,
-                                env=c.env, capture_output=True, text=True, check=False)
+        failed = small_command(c, limit, "one.npy")
         print(f"     {failed.stderr.strip()}")
         check(failed.returncode == 1 and "memory" in failed.stderr and "add --spread" in one_sentence(failed.stderr),
               str(failed))

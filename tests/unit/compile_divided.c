@@ -52,8 +52,11 @@ static void spec_of(const wf_job_conf *j, wf_compile_mode mode, uint32_t n_worke
     wf_compile_spec_of_job(j, mode, wf_strategy_find(j->place_line ? "stages" : "local"), 0, m,
                            spec);
     spec->train_metrics = true;
+    spec->is_portable = mode == WF_COMPILE_INFER;
+    spec->n_stages = mode == WF_COMPILE_INFER;
     if (!j->place_line)
         return;
+    spec->is_blank = mode == WF_COMPILE_INFER;
     must(wf_stages_of_job(j, n_workers, workers, &n, &err), &err);
     wf_stages_put(j, workers, n, spec);
 }
@@ -262,6 +265,27 @@ static void stages_compute_what_the_whole_graph_does(void **state)
     compare(four, WF_COMPILE_EVAL, 4, 4);
     compare("place: auto\nmicro_batches: 4\n", WF_COMPILE_TRAIN, 3, 3);
     compare("place: auto\n", WF_COMPILE_EVAL, 2, 2);
+    compare(two, WF_COMPILE_INFER, 2, 2);
+    compare(four, WF_COMPILE_INFER, 4, 4);
+    compare("place: auto\nmicro_batches: 4\n", WF_COMPILE_INFER, 3, 3);
+}
+
+/* Whoever predicts reads the content of a checkpoint. */
+static void inference_over_stages_has_variables_without_content(void **state)
+{
+    wf_compiled *c = compiled(four, WF_COMPILE_INFER, 4);
+    int64_t at = wf_compiled_find(c, "head/kernel");
+    const wf_tensor *t;
+
+    (void)state;
+    assert_true(at >= 0);
+    t = c->variables[at].initial;
+    assert_int_equal(c->variables[at].stage, 3);
+    for (int64_t i = 0; i < wf_elems(t); i++)
+        assert_true(wf_f32(t)[i] == 0);
+    assert_int_equal(count_op(c->graph, "BatchNormalization"), 1); /* nothing is fused */
+    assert_int_equal(c->edges[0].sizes[0], -1);
+    wf_compiled_free(&c);
 }
 
 static uint32_t stage_of(const wf_compiled *c, const char *variable)
@@ -348,6 +372,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stages_compute_what_the_whole_graph_does),
+        cmocka_unit_test(inference_over_stages_has_variables_without_content),
         cmocka_unit_test(layers_that_no_pattern_names_follow_what_they_read),
         cmocka_unit_test(each_edge_has_a_send_and_a_recv),
         cmocka_unit_test(what_cannot_be_divided_is_said),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/stage_wire.c - what a stage is sent that cannot be: by a worker that is none of its
- * own, for another edge, round or micro-batch, of other bytes, twice, before its time. It is refused
- * with a sentence, or dropped where it may only be late; the stage is as it was. */
+ * own, for another edge, round or micro-batch, of other bytes, twice, before its time. It is
+ * refused with a sentence, or dropped where it may only be late; the stage is as it was. */
 #include "stage_world.h"
 
 /* ---- starts ---- */
@@ -340,9 +340,8 @@ static void a_step_is_made_all_the_same(void **state)
             if (e->to != 1)
                 continue;
             assert_int_equal(wf_stage_edge_elems(e, RECORDS, &elems, NULL), WF_OK);
-            send_value((value){e->from, 1, k, i,
-                               (size_t)elems * wf_dtype_size((wf_dtype)e->dtype), WF_CODEC_BYTES, 0,
-                               0});
+            send_value((value){e->from, 1, k, i, (size_t)elems * wf_dtype_size((wf_dtype)e->dtype),
+                               WF_CODEC_BYTES, 0, 0});
             assert_int_equal(w.says, WF_OK);
         }
     work();
@@ -355,7 +354,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_start_that_cannot_be_is_answered, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(an_edge_that_cannot_be_refuses_the_start, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_edge_that_cannot_be_refuses_the_start, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_start_comes_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_other_worker_ends_a_stage, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_round_that_cannot_be_is_refused, set_up, tear_down),

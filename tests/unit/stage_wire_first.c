@@ -55,8 +55,8 @@ static void begin_round(void)
 
 static void the_first_stage_takes_no_orders(void **state)
 {
-    static const uint16_t kinds[] = {WF_STAGE_ROUND, WF_STAGE_SAVE, WF_STAGE_TUNE, WF_STAGE_START,
-                                     WF_STAGE_STOP, WF_STAGE_SAVED};
+    static const uint16_t kinds[] = {WF_STAGE_ROUND, WF_STAGE_SAVE, WF_STAGE_TUNE,
+                                     WF_STAGE_START, WF_STAGE_STOP, WF_STAGE_SAVED};
     Weft__StageRound none = WEFT__STAGE_ROUND__INIT;
     Weft__Outcome outcome = WEFT__OUTCOME__INIT;
     snapshot was;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/unit/stage_world.h - three workers with a stage each of a job, over nets in memory. Worker 1
- * has a trainer, whose stage the chief, worker 0, has begin; the others are played. Or worker 0 has
- * the first stage, and the others are played. For tests of what a stage receives. */
+/* tests/unit/stage_world.h - three workers with a stage each of a job, over nets in memory. Worker
+ * 1 has a trainer, whose stage the chief, worker 0, has begin; the others are played. Or worker 0
+ * has the first stage, and the others are played. For tests of what a stage receives. */
 #ifndef WF_TESTS_STAGE_WORLD_H
 #define WF_TESTS_STAGE_WORLD_H
 
@@ -73,7 +73,8 @@ static inline const char *address_of(uint32_t i)
     return list[i];
 }
 
-static inline wf_status dial(void *arg, wf_task task, const char *address, wf_transport **out, wf_err *err)
+static inline wf_status dial(void *arg, wf_task task, const char *address, wf_transport **out,
+                             wf_err *err)
 {
     (void)arg, (void)task;
     return wf_mem_dial(w.nets.mem, address, out, err);
@@ -157,7 +158,8 @@ static inline void send(uint32_t from, wf_msg *m)
     turn();
 }
 
-static inline void send_body(uint32_t from, uint16_t kind, uint32_t step, const ProtobufCMessage *body)
+static inline void send_body(uint32_t from, uint16_t kind, uint32_t step,
+                             const ProtobufCMessage *body)
 {
     wf_msg *m = message(from, kind);
 
@@ -194,7 +196,8 @@ static inline void send_value(value v)
     wf_buf_unref(&buf);
 }
 
-static inline void send_round(uint32_t from, uint32_t number, bool trains, uint32_t n, uint32_t records)
+static inline void send_round(uint32_t from, uint32_t number, bool trains, uint32_t n,
+                              uint32_t records)
 {
     Weft__StageRound body = WEFT__STAGE_ROUND__INIT;
     uint32_t *list = calloc(n + 1, sizeof *list);
@@ -326,10 +329,9 @@ static inline void prepare(void)
                                        &(wf_master_cluster){.n_workers = WORKERS}, &w.prepared,
                                        &err),
                      WF_OK);
-    assert_int_equal(
-        wf_master_restore(&(wf_restore_from){wf_memdisk_disk(w.disk), "/ckpt", -1}, w.prepared, &r,
-                          &err),
-        WF_OK);
+    assert_int_equal(wf_master_restore(&(wf_restore_from){wf_memdisk_disk(w.disk), "/ckpt", -1},
+                                       w.prepared, &r, &err),
+                     WF_OK);
     wf_restored_free(&r);
 }
 
@@ -343,13 +345,12 @@ static inline int set_up(void **state)
     wf_memnet_init(&w.nets, "stages");
     prepare();
     assert_int_equal(wf_pool_new(1, &w.pool, &err), WF_OK);
-    assert_int_equal(wf_trainer_new(&(wf_trainer_conf){.index = 1,
-                                                       .pool = w.pool,
-                                                       .devices = devices,
-                                                       .n_devices = 1,
-                                                       .dial = dial},
-                                    &w.trainer, &err),
-                     WF_OK);
+    assert_int_equal(
+        wf_trainer_new(
+            &(wf_trainer_conf){
+                .index = 1, .pool = w.pool, .devices = devices, .n_devices = 1, .dial = dial},
+            &w.trainer, &err),
+        WF_OK);
     w.ops = wf_trainer_ops(w.trainer);
     for (uint32_t i = 0; i < WORKERS; i++) {
         wf_net_conf conf = wf_memnet_conf(&w.nets, (wf_task){WF_ROLE_WORKER, i}, 100 + i);
@@ -357,8 +358,7 @@ static inline int set_up(void **state)
         w.net[i] = wf_memnet_new(&conf);
         wf_memnet_listen(&w.nets, w.net[i], address_of(i));
     }
-    w.to_middle[0] =
-        wf_memnet_dial(&w.nets, w.net[0], (wf_task){WF_ROLE_WORKER, 1}, address_of(1));
+    w.to_middle[0] = wf_memnet_dial(&w.nets, w.net[0], (wf_task){WF_ROLE_WORKER, 1}, address_of(1));
     turn();
     return 0;
 }
