@@ -84,6 +84,22 @@ def stages_predict_what_one_process_does(weft):
             check([j["job"] for j in c.status()["jobs"]] == ["divided"], f"jobs are left: {c.status()['jobs']}")
 
 
+def the_best_checkpoint_predicts(weft):
+    """Which is not the newest one: the data of the evaluation have other labels, and each epoch makes it worse."""
+    text = (JOB.replace("  map:", "  eval: {{x: x.npy, y: other.npy}}\n  map:").replace("steps: 100", "epochs: 4") +
+            "callbacks: [model_checkpoint]\n")
+    with Cluster(weft, ps=0, workers=2) as c:
+        write_job(c, TWO, text=text, records=1003)
+        np.save(c.path("other.npy"), 3 - np.load(c.path("y.npy")))
+        c.must("up")
+        c.must("train", "divided.yaml")
+        best = c.read(os.path.relpath(c.saved("divided", "best"), c.folder)).strip()
+        check(best != c.checkpoints("divided")[-1], f"the best of {c.checkpoints('divided')} is {best}")
+        same(c, [*WORDS, "--from", "best"], "best.npy", "best-one.npy")
+        same(c, WORDS)
+        check(content(c, "best.npy") != content(c, "all.npy"), "the best one makes no difference")
+
+
 def whoever_is_killed_it_goes_on(weft):
     """Stages and the master, one after the other, while splits are computed: no record is missing or there twice. Then the
     command and all else: given again it goes on where the parts end."""
@@ -235,5 +251,5 @@ def what_cannot_be_is_said(weft):
 
 
 if __name__ == "__main__":
-    main([stages_predict_what_one_process_does, whoever_is_killed_it_goes_on, tied_and_frozen_weights_are_there,
-          over_tcp_and_beside_ps, what_cannot_be_is_said, a_model_that_no_worker_may_hold_predicts])
+    main([stages_predict_what_one_process_does, the_best_checkpoint_predicts, whoever_is_killed_it_goes_on,
+          tied_and_frozen_weights_are_there, over_tcp_and_beside_ps, what_cannot_be_is_said, a_model_that_no_worker_may_hold_predicts])
