@@ -52,6 +52,8 @@ static void fill(wf_beat *b, Weft__Beat *body, wf_waiting *w, wf_histogram *stal
     body->updates = b->vitals.updates;
     body->held_bytes = b->vitals.held_bytes;
     body->disk_bytes = b->vitals.disk_bytes;
+    body->contained = b->vitals.contained;
+    body->contained_bytes = b->vitals.contained_bytes;
     body->job = b->vitals.job;
     body->left_out = b->vitals.left_out;
     *staleness = b->vitals.staleness;

@@ -51,6 +51,7 @@ static wf_status listen_everywhere(wf_session_server *s, wf_err *err)
 
 static wf_status make_nets(wf_session_server *s, wf_err *err)
 {
+    const wf_cluster_conf *cluster = s->shell->conf;
     wf_net_conf conf = wf_net_defaults();
 
     conf.self = s->shell->self;
@@ -71,7 +72,9 @@ static wf_status make_nets(wf_session_server *s, wf_err *err)
                                                .dial = wf_shell_dial,
                                                .dial_arg = s->shell,
                                                .threads = s->shell->me->threads,
-                                               .checksums = !s->shell->one_host},
+                                               .checksums = !s->shell->one_host,
+                                               .sent = {(size_t)cluster->session_values_mib << 20,
+                                                        cluster->session_values}},
                            &s->sessions, err));
     return listen_everywhere(s, err);
 }

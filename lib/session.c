@@ -132,6 +132,7 @@ static wf_status fill(const weft_session *s, wf_variable_action action, const ch
     body.action = action;
     body.session = s->id;
     body.sequence = s->sequence;
+    body.since = s->sequence;
     body.container = s->container;
     body.name = (char *)name;
     body.wants_value = wants;

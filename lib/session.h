@@ -33,6 +33,7 @@ struct weft_session {
     wf_lib_prepared prepared[WF_LIB_SESSION_RUNS];
     uint32_t worker, handles; /* that computes; handles that were given */
     uint64_t runs;
+    bool worker_is_away; /* it did not answer the last call */
 };
 
 /* Frees what runs have left. */

@@ -117,11 +117,52 @@ static wf_status make_list(lists *l, size_t n, size_t size, void *out, wf_err *e
     return WF_OK;
 }
 
+static wf_status fill_receives(const wf_remote_fragment *from, lists *l, Weft__SessionFragment *to,
+                               wf_err *err)
+{
+    Weft__TensorHead **heads = NULL;
+
+    WF_TRY(make_list(l, from->n_receives, sizeof(Weft__SessionReceive), &to->receives, err));
+    WF_TRY(make_list(l, from->n_receives, sizeof(Weft__TensorHead), &heads, err));
+    to->n_receives = from->n_receives;
+    for (size_t i = 0; i < from->n_receives; i++) {
+        wf_remote_receive *r = &from->receives[i];
+
+        weft__tensor_head__init(heads[i]);
+        heads[i]->dtype = r->dtype;
+        heads[i]->dims = r->dims;
+        heads[i]->n_dims = r->rank;
+        weft__session_receive__init(to->receives[i]);
+        to->receives[i]->key = (char *)r->key;
+        to->receives[i]->from = r->from;
+        to->receives[i]->value = (char *)r->value;
+        to->receives[i]->head = heads[i];
+        to->receives[i]->number = r->number;
+    }
+    return WF_OK;
+}
+
+static wf_status fill_sends(const wf_remote_fragment *from, lists *l, Weft__SessionFragment *to,
+                            wf_err *err)
+{
+    WF_TRY(make_list(l, from->n_sends, sizeof(Weft__SessionSend), &to->sends, err));
+    to->n_sends = from->n_sends;
+    for (size_t i = 0; i < from->n_sends; i++) {
+        weft__session_send__init(to->sends[i]);
+        to->sends[i]->key = (char *)from->sends[i].key;
+        to->sends[i]->to = from->sends[i].to;
+        to->sends[i]->value = (char *)from->sends[i].value;
+        to->sends[i]->number = from->sends[i].number;
+    }
+    return WF_OK;
+}
+
 static wf_status fill_fragment(const wf_remote_fragment *from, wf_bytes *graph, lists *l,
                                Weft__SessionFragment *to, wf_err *err)
 {
     weft__session_fragment__init(to);
-    WF_TRY(wf_onnx_encode(from->compiled->graph, graph, err));
+    if (from->compiled)
+        WF_TRY(wf_onnx_encode(from->compiled->graph, graph, err));
     WF_TRY(make_list(l, from->n_outputs, sizeof(Weft__SessionOutput), &to->outputs, err));
     to->worker = from->worker;
     to->graph = (ProtobufCBinaryData){.len = graph->size, .data = graph->data};
@@ -133,7 +174,8 @@ static wf_status fill_fragment(const wf_remote_fragment *from, wf_bytes *graph, 
         to->outputs[i]->output = (char *)from->outputs[i];
         to->outputs[i]->value = (char *)from->values[i];
     }
-    return WF_OK;
+    WF_TRY(fill_receives(from, l, to, err));
+    return fill_sends(from, l, to, err);
 }
 
 static wf_status fill_lists(const wf_remote *r, lists *l, wf_err *err)
@@ -151,6 +193,8 @@ static wf_status fill_lists(const wf_remote *r, lists *l, wf_err *err)
         l->writes[i]->action = r->writes[i].action;
         l->writes[i]->variable = (char *)r->writes[i].variable;
         l->writes[i]->value = (char *)r->writes[i].value;
+        if (r->writes[i].after)
+            l->writes[i]->after = (char *)r->writes[i].after;
     }
     for (size_t i = 0; i < r->n_results; i++) {
         weft__session_result__init(l->results[i]);
@@ -204,6 +248,14 @@ static wf_status read_outcome(const wf_msg *m, wf_err *err)
     return rc;
 }
 
+static wf_status call_worker(weft_session *s, wf_msg **m, wf_msg **answer, wf_err *err)
+{
+    wf_status rc = wf_client_call(s->client, (wf_task){WF_ROLE_WORKER, s->worker}, m, answer, err);
+
+    s->worker_is_away = rc == WF_TIMEOUT;
+    return rc;
+}
+
 static wf_status send_plan(weft_session *s, wf_lib_prepared *p, wf_err *err)
 {
     wf_msg *m = NULL, *answer = NULL;
@@ -212,7 +264,7 @@ static wf_status send_plan(weft_session *s, wf_lib_prepared *p, wf_err *err)
     if (rc == WF_OK)
         rc = put_plan(s, p, m, err);
     if (rc == WF_OK)
-        rc = wf_client_call(s->client, (wf_task){WF_ROLE_WORKER, s->worker}, &m, &answer, err);
+        rc = call_worker(s, &m, &answer, err);
     if (rc == WF_OK)
         rc = read_outcome(answer, err);
     p->is_sent = rc == WF_OK;
@@ -324,12 +376,13 @@ static wf_status send_run(weft_session *s, const wf_lib_prepared *p, const fed *
     body.sequence = sequence;
     body.timeout_ms = (uint32_t)(s->timeout_ms * 4 / 5); /* its error is to arrive in time */
     body.seed = s->runs;
+    body.run = s->runs;
     body.feeds = (Weft__SessionFeed **)f->list;
     body.n_feeds = f->n;
     WF_TRY(wf_client_msg(s->client, WF_RUN, &m, err));
     rc = wf_tensors_put(m, &body.base, f->n, f->tensors, true, err);
     if (rc == WF_OK)
-        rc = wf_client_call(s->client, (wf_task){WF_ROLE_WORKER, s->worker}, &m, &answer, err);
+        rc = call_worker(s, &m, &answer, err);
     if (rc == WF_OK)
         rc = read_answer(p->remote, answer, unknown, out, err);
     wf_client_free_msg(s->client, &m);
@@ -379,6 +432,7 @@ static wf_status run(weft_session *s, const wf_remote_run *what, wf_named_list *
 
     if (!f)
         return wf_fail_nomem(err, sizeof *f);
+    s->worker_is_away = false;
     rc = s->graph
              ? WF_OK
              : wf_fail(err, WF_USAGE, "extend it by a model first", "the session has no graph");
@@ -390,7 +444,7 @@ static wf_status run(weft_session *s, const wf_remote_run *what, wf_named_list *
         rc = list_feeds(p->remote, f, err);
     if (rc == WF_OK)
         rc = run_prepared(s, p, f, out, err);
-    if (rc == WF_TIMEOUT)
+    if (rc == WF_TIMEOUT && s->worker_is_away)
         pass_worker(s);
     if (p && p->remote && p->remote->is_for_once)
         forget(p);

@@ -492,16 +492,18 @@ WEFT_API weft_code weft_session_extend_file(weft_session *s, const char *path, w
 /* Runs what the fetches and targets need of the graph, on a worker: the one that the session was
  * opened at, or else one of the cluster's. Nodes whose doc_string begins with "/job:worker/task:N"
  * are computed by worker N. All variables are read as the run begins; assignments are made as it
- * ends, in the order of the graph, AssignAdd in one step each. fetches [n_fetches] name values,
- * which come back in their order: also variables, and results of Assign and AssignAdd. targets
- * [n_targets] name values or nodes to be run, of which nothing comes back. Random operations draw
- * other numbers in each run of a session. A run is compiled once for each set of fetches, targets
- * and shapes of feeds, 32 of which are kept. *out may be NULL if there are no fetches. Errors:
- * WEFT_USAGE: nothing is wanted, a feed that the graph has no input for, an input that is fed twice
- * or (error.name) not at all; WEFT_NOTFOUND for a fetch or target, with the nearest name, a
- * variable that is not there any more, or a worker that the cluster has not; WEFT_SHAPE;
- * WEFT_UNSUPPORTED for what is computed from an AssignAdd; WEFT_FULL for more than 256 feeds or
- * results, or 256 MiB of either; WEFT_TIMEOUT, naming the task; WEFT_NOMEM. */
+ * ends, in the order of the graph, AssignAdd in one step each, and before if nodes compute with its
+ * result. Send and Recv exchange values with other runs (docs/library.md). fetches [n_fetches] name
+ * values, which come back in their order: also variables, and results of Assign and AssignAdd.
+ * targets [n_targets] name values or nodes to be run, of which nothing comes back. Random
+ * operations draw other numbers in each run of a session. A run is compiled once for each set of
+ * fetches, targets and shapes of feeds, 32 of which are kept. *out may be NULL if there are no
+ * fetches. Errors: WEFT_USAGE: nothing is wanted, a feed that the graph has no input for, an input
+ * that is fed twice or (error.name) not at all; WEFT_NOTFOUND for a fetch or target, with the
+ * nearest name, a variable that is not there any more, or a worker that the cluster has not;
+ * WEFT_SHAPE; WEFT_INVALID for a Send or Recv that does not say its key or task; WEFT_FULL for more
+ * than 256 feeds or results, or 256 MiB of either, or more sent values than a worker keeps;
+ * WEFT_TIMEOUT, naming the task, or key and sender of a Recv; WEFT_NOMEM. */
 WEFT_API weft_code weft_session_run(weft_session *s, size_t n_feeds, const weft_feed feeds[],
                                     size_t n_fetches, const char *const fetches[], size_t n_targets,
                                     const char *const targets[], weft_list **out,

@@ -154,6 +154,8 @@ static json_t *member_json(const wf_master *m, const wf_member *who)
         put_real(o, "updates_per_sec", who->incarnation ? who->progress.updates_per_sec : 0);
         put_int(o, "held_bytes", who->incarnation ? who->progress.held_bytes : 0);
         put_int(o, "disk_bytes", who->incarnation ? who->progress.disk_bytes : 0);
+        put_int(o, "session_variables", who->incarnation ? who->progress.contained : 0);
+        put_int(o, "session_bytes", who->incarnation ? who->progress.contained_bytes : 0);
     }
     put(o, "waits", waiting_json(m, &who->progress.waits));
     put(o, "owes", waiting_json(m, &who->progress.owes));

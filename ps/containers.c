@@ -4,7 +4,9 @@
 #include "common/base/clock.h"
 #include "common/base/index.h"
 #include "common/base/nearest.h"
+#include "common/base/size.h"
 #include "ps/contained_add.h"
+#include "ps/sums.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,14 +17,16 @@ typedef struct variable {
     wf_tensor *value;
 } variable;
 
-/* A session that has changed something. */
+/* A session that has changed something, or read: then its sequence is 0. */
 typedef struct changer {
     uint64_t session, sequence;
     int64_t last_ns;
+    char *container; /* that it asked about last */
+    wf_sums sums;    /* what its last additions came to */
 } changer;
 
 struct wf_containers {
-    size_t limit_bytes, bytes;
+    size_t limit_bytes, bytes, sums_bytes;
     variable **variables; /* [n], by container and name */
     uint32_t n, room;
     changer *changers[WF_CONTAINERS_SESSIONS];
@@ -49,6 +53,13 @@ static void free_variable(variable *v)
     free(v);
 }
 
+static void free_changer(wf_containers *c, changer *it)
+{
+    c->sums_bytes -= wf_sums_drop(&it->sums, UINT64_MAX);
+    free(it->container);
+    free(it);
+}
+
 void wf_containers_free(wf_containers **c)
 {
     if (!*c)
@@ -56,7 +67,7 @@ void wf_containers_free(wf_containers **c)
     for (uint32_t i = 0; i < (*c)->n; i++)
         free_variable((*c)->variables[i]);
     for (uint32_t i = 0; i < (*c)->n_changers; i++)
-        free((*c)->changers[i]);
+        free_changer(*c, (*c)->changers[i]);
     wf_index_close(&(*c)->by_session);
     free((*c)->variables);
     free(*c);
@@ -66,6 +77,11 @@ void wf_containers_free(wf_containers **c)
 size_t wf_containers_bytes(const wf_containers *c)
 {
     return c->bytes;
+}
+
+size_t wf_containers_limit(const wf_containers *c)
+{
+    return c->limit_bytes;
 }
 
 uint32_t wf_containers_count(const wf_containers *c)
@@ -141,14 +157,23 @@ static wf_status check_names(const wf_variable_change *change, wf_err *err)
 
 /* ---- once (C1) ---- */
 
-/* Of all that have rested for long, the one that did longest; NULL when none has. */
+static bool goes_before(const changer *a, const changer *b)
+{
+    if (!a->sequence != !b->sequence)
+        return !a->sequence; /* of one that has only read nothing is lost */
+    return a->last_ns < b->last_ns;
+}
+
+/* Of all that have rested for long, the one that did longest; UINT32_MAX when none has. */
 static uint32_t find_rested(const wf_containers *c, int64_t now_ns)
 {
     uint32_t oldest = 0;
 
     for (uint32_t i = 1; i < c->n_changers; i++)
-        if (c->changers[i]->last_ns < c->changers[oldest]->last_ns)
+        if (goes_before(c->changers[i], c->changers[oldest]))
             oldest = i;
+    if (!c->changers[oldest]->sequence)
+        return oldest;
     return now_ns - c->changers[oldest]->last_ns > WF_CONTAINERS_REST_S * WF_NS_PER_S ? oldest
                                                                                       : UINT32_MAX;
 }
@@ -165,7 +190,7 @@ static wf_status make_place(wf_containers *c, int64_t now_ns, wf_err *err)
                        "%d sessions have changed variables in the last hour, and no more may",
                        WF_CONTAINERS_SESSIONS);
     wf_index_remove(&c->by_session, c->changers[at]->session);
-    free(c->changers[at]);
+    free_changer(c, c->changers[at]);
     c->changers[at] = c->changers[--c->n_changers];
     return WF_OK;
 }
@@ -333,34 +358,159 @@ static wf_status apply(wf_containers *c, const wf_variable_change *change, wf_te
     return is_missing(c, change, at, err);
 }
 
-static wf_status apply_once(wf_containers *c, const wf_variable_change *change, wf_tensor **content,
-                            int64_t now_ns, bool *was_there, wf_err *err)
+/* For whom the session is listed; without memory it is not. */
+static void note_container(changer *who, const char *container)
+{
+    if (who->container && strcmp(who->container, container) == 0)
+        return;
+    free(who->container);
+    who->container = strdup(container);
+}
+
+/* ---- sums (C4) ---- */
+
+/* Sums of sessions that were silent for longest make room. */
+static void make_sums_room(wf_containers *c, size_t bytes)
+{
+    while (c->sums_bytes && bytes > c->limit_bytes / 8 - c->sums_bytes) {
+        changer *oldest = NULL;
+
+        for (uint32_t i = 0; i < c->n_changers; i++)
+            if (c->changers[i]->sums.first &&
+                (!oldest || c->changers[i]->last_ns < oldest->last_ns))
+                oldest = c->changers[i];
+        if (!oldest)
+            return;
+        c->sums_bytes -= wf_sums_drop(&oldest->sums, UINT64_MAX);
+    }
+}
+
+/* One that is not kept is told so to whoever asks again. */
+static void keep_sum(wf_containers *c, changer *who, uint64_t sequence, const wf_tensor *value)
+{
+    size_t bytes = wf_sums_bytes(value);
+
+    if (bytes > c->limit_bytes / 8)
+        return;
+    make_sums_room(c, bytes);
+    if (wf_sums_keep(&who->sums, sequence, value, NULL) == WF_OK)
+        c->sums_bytes += bytes;
+}
+
+static wf_status find_sum(const changer *who, const wf_variable_change *change,
+                          const wf_tensor **value, wf_err *err)
+{
+    *value = wf_sums_find(&who->sums, change->sequence);
+    if (*value)
+        return WF_OK;
+    return wf_fail(err, WF_AGAIN, "it is made; read the variable",
+                   "what the addition to \"%.200s\" came to is not kept any more", change->name);
+}
+
+/* ---- asks ---- */
+
+/* Whether a change is to be made: it is not if it was (C1). */
+static wf_status begin_change(wf_containers *c, const wf_variable_change *change, int64_t now_ns,
+                              changer **who, bool *is_made, wf_err *err)
+{
+    WF_TRY(get_changer(c, change->session, now_ns, who, err));
+    (*who)->last_ns = now_ns;
+    note_container(*who, change->container);
+    c->sums_bytes -= wf_sums_drop(&(*who)->sums, WF_MIN(change->since, UINT64_MAX - 1));
+    *is_made = change->sequence <= (*who)->sequence;
+    return WF_OK;
+}
+
+static bool gives_sum(const wf_variable_change *change)
+{
+    return change->action == WF_VARIABLE_ADD && change->wants_value;
+}
+
+static wf_status value_of(const wf_containers *c, const wf_variable_change *change,
+                          const wf_tensor **value, wf_err *err)
+{
+    bool is_there;
+    uint32_t at = place_of(c, change->container, change->name, &is_there);
+
+    if (is_there)
+        *value = c->variables[at]->value;
+    return is_there || wf_variable_changes(change->action) ? WF_OK : is_missing(c, change, at, err);
+}
+
+static wf_status change_once(wf_containers *c, const wf_variable_change *change,
+                             wf_tensor **content, int64_t now_ns, const wf_tensor **value,
+                             bool *was_there, wf_err *err)
+{
+    changer *who = NULL;
+    bool is_made = false;
+
+    WF_TRY(begin_change(c, change, now_ns, &who, &is_made, err));
+    if (is_made)
+        return gives_sum(change) ? find_sum(who, change, value, err)
+                                 : value_of(c, change, value, err);
+    WF_TRY(apply(c, change, content, was_there, err));
+    who->sequence = change->sequence;
+    WF_TRY(value_of(c, change, value, err));
+    if (gives_sum(change))
+        keep_sum(c, who, change->sequence, *value);
+    return WF_OK;
+}
+
+/* A session that reads is known as long as there is room. */
+static void note_reader(wf_containers *c, const wf_variable_change *change, int64_t now_ns)
 {
     changer *who = NULL;
 
-    WF_TRY(get_changer(c, change->session, now_ns, &who, err));
+    if (!change->session ||
+        (c->n_changers == WF_CONTAINERS_SESSIONS && !wf_index_get(&c->by_session, change->session)))
+        return;
+    if (get_changer(c, change->session, now_ns, &who, NULL) != WF_OK)
+        return;
     who->last_ns = now_ns;
-    if (change->sequence <= who->sequence)
-        return WF_OK;
-    WF_TRY(apply(c, change, content, was_there, err));
-    who->sequence = change->sequence;
-    return WF_OK;
+    note_container(who, change->container);
 }
 
 wf_status wf_containers_act(wf_containers *c, const wf_variable_change *change, wf_tensor **content,
                             int64_t now_ns, const wf_tensor **value, bool *was_there, wf_err *err)
 {
-    bool is_there;
-    uint32_t at;
-
     *value = NULL;
     *was_there = false;
     wf_assert(!wf_variable_brings(change->action) || *content);
     WF_TRY(check_names(change, err));
     if (wf_variable_changes(change->action))
-        WF_TRY(apply_once(c, change, content, now_ns, was_there, err));
-    at = place_of(c, change->container, change->name, &is_there);
-    if (is_there)
-        *value = c->variables[at]->value;
-    return is_there || wf_variable_changes(change->action) ? WF_OK : is_missing(c, change, at, err);
+        return change_once(c, change, content, now_ns, value, was_there, err);
+    WF_TRY(value_of(c, change, value, err));
+    note_reader(c, change, now_ns);
+    return WF_OK;
+}
+
+/* ---- listing ---- */
+
+uint32_t wf_containers_behind(const wf_containers *c, const char *container, const char *name,
+                              bool any)
+{
+    bool is_there = false;
+    uint32_t at = any ? 0 : place_of(c, container, name, &is_there);
+
+    return at + is_there;
+}
+
+bool wf_containers_at(const wf_containers *c, uint32_t at, wf_contained *out)
+{
+    if (at >= c->n)
+        return false;
+    *out = (wf_contained){c->variables[at]->container, c->variables[at]->name,
+                          c->variables[at]->value};
+    return true;
+}
+
+bool wf_containers_user(const wf_containers *c, uint32_t i, int64_t now_ns, uint64_t *session,
+                        const char **container, bool *uses)
+{
+    if (i >= c->n_changers)
+        return false;
+    *session = c->changers[i]->session;
+    *container = c->changers[i]->container;
+    *uses = *container && now_ns - c->changers[i]->last_ns <= WF_CONTAINERS_USED_S * WF_NS_PER_S;
+    return true;
 }

@@ -41,6 +41,8 @@ static wf_status act(wf_ps *ps, const wf_peer *from, const Weft__VariableAsk *as
                                &(wf_variable_change){.action = (wf_variable_action)ask->action,
                                                      .session = ask->session,
                                                      .sequence = ask->sequence,
+                                                     .since = ask->since,
+                                                     .wants_value = ask->wants_value,
                                                      .container = ask->container,
                                                      .name = ask->name},
                                &content, ps->now_ns, value, was_there, err);
@@ -95,6 +97,8 @@ wf_status wf_ps_on_client(wf_ps *ps, wf_peer *from, const wf_msg *m, wf_err *err
 {
     if (m->head.kind == WF_VARIABLE)
         return on_variable(ps, from, m, err);
+    if (m->head.kind == WF_CONTAINED_ASK)
+        return wf_ps_on_contained(ps, from, m, err);
     if (m->head.kind == WF_TASKS_ASK && ps->conf.tasks)
         return wf_tasks_answer(ps->net, from, m, ps->conf.tasks, err);
     return WF_OK;

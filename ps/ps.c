@@ -424,6 +424,8 @@ void wf_ps_vitals(const wf_ps *ps, wf_vitals *out)
     out->job = ps->job_number;
     out->staleness = ps->staleness;
     out->left_out = ps->left_out;
+    out->contained = wf_containers_count(ps->containers);
+    out->contained_bytes = wf_containers_bytes(ps->containers);
     out->held_bytes = out->disk_bytes = 0;
     for (uint32_t i = 0; i < ps->n_slices; i++) {
         out->held_bytes += wf_slice_held(ps->slices[i]);

@@ -256,6 +256,8 @@ WF_MUST_USE wf_status wf_ps_on_tune(wf_ps *ps, const wf_msg *m, wf_err *err);
 
 /* on_variable.c: what clients of sessions ask; their errors are answered. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_ps_on_client(wf_ps *ps, wf_peer *from, const wf_msg *m, wf_err *err);
+/* on_contained.c: a client asks which variables there are. Errors: WF_NOMEM, WF_FULL. */
+WF_MUST_USE wf_status wf_ps_on_contained(wf_ps *ps, wf_peer *from, const wf_msg *m, wf_err *err);
 
 /* on_save.c */
 WF_MUST_USE wf_status wf_ps_on_save(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err);

@@ -25,7 +25,7 @@ static bool is_end(const wf_node *n)
 /* Past Send and Recv. */
 static wf_value *made(wf_value *v)
 {
-    while (v->producer && is_end(v->producer))
+    while (v->producer && is_end(v->producer) && wf_node_has_in(v->producer, 0))
         v = v->producer->in[0];
     return v;
 }

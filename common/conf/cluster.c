@@ -212,6 +212,10 @@ static const wf_key cluster_keys[] = {
     {"checksums", WF_KEY_CALL, .read = read_checksums},
     {"shared_memory", WF_KEY_CALL, .read = read_shared_memory},
     {"direct_connections", WF_KEY_CALL, .read = read_direct},
+    {"session_values", WF_KEY_U32, .offset = offsetof(wf_cluster_conf, session_values), .least = 1,
+     .most = 16384},
+    {"session_values_mib", WF_KEY_U32, .offset = offsetof(wf_cluster_conf, session_values_mib),
+     .least = 1, .most = 1 << 20},
     {"serve", WF_KEY_LATER},
     {"replicas", WF_KEY_LATER},
     {0},
@@ -293,6 +297,8 @@ static wf_status fill(wf_cluster_conf *c, const char *text, size_t size, const c
     c->heartbeat_ms = 1000;
     c->dead_ms = 5000;
     c->stuck_ms = 60000;
+    c->session_values = 1024;
+    c->session_values_mib = 64;
     WF_TRY(wf_read_folder(path, c->arena, &r.folder, err));
     c->path = wf_arena_printf(c->arena, "%s/%s", r.folder, base ? base + 1 : path);
     if (!c->path)

@@ -65,6 +65,8 @@ typedef struct wf_cluster_conf {
     bool checksums_always;       /* of payloads, on one host as well */
     bool shared_memory_off;      /* tasks of one host use the network too */
     bool direct_connections_off; /* pulls and pushes go over ZeroMQ too */
+    uint32_t session_values;     /* that wait at a worker for their Recv, at most; 1024 */
+    uint32_t session_values_mib; /* of them; 64 */
 } wf_cluster_conf;
 
 /* Reads a file. *out is the caller's. Errors: WF_NOTFOUND (`weft up` says what to do), WF_USAGE,

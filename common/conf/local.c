@@ -57,6 +57,8 @@ static wf_status fill(wf_cluster_conf *c, const char *state_dir, bool tcp, wf_er
     c->heartbeat_ms = 1000;
     c->dead_ms = 5000;
     c->stuck_ms = 60000;
+    c->session_values = 1024;
+    c->session_values_mib = 64;
     c->state_dir = state_dir[0] == '/' ? wf_arena_strdup(c->arena, state_dir)
                                        : wf_arena_printf(c->arena, "%s/%s", here, state_dir);
     if (!c->state_dir)
@@ -158,8 +160,10 @@ wf_status wf_cluster_write(const wf_cluster_conf *c, const char *path, wf_err *e
     wf_bytes_puts(&text, "\ncheckpoint_dir: ");
     quote(&text, c->checkpoint_dir);
     wf_bytes_printf(&text,
-                    "\nheartbeat_ms: %" PRId64 "\ndead_ms: %" PRId64 "\nstuck_ms: %" PRId64 "\n",
-                    c->heartbeat_ms, c->dead_ms, c->stuck_ms);
+                    "\nheartbeat_ms: %" PRId64 "\ndead_ms: %" PRId64 "\nstuck_ms: %" PRId64
+                    "\nsession_values: %u\nsession_values_mib: %u\n",
+                    c->heartbeat_ms, c->dead_ms, c->stuck_ms, c->session_values,
+                    c->session_values_mib);
     if (c->checksums_always)
         wf_bytes_puts(&text, "checksums: always\n");
     if (c->shared_memory_off)

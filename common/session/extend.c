@@ -27,9 +27,9 @@ static wf_status mark_variables(wf_graph *model, wf_err *err)
 {
     for (size_t i = 0; i < model->n_nodes; i++) {
         const wf_node *n = model->nodes[i];
-        wf_value *v = n->in[0];
+        wf_value *v = takes_variable(n) ? n->in[0] : NULL;
 
-        if (!takes_variable(n) || v->is_input)
+        if (!v || v->is_input)
             continue;
         if (v->producer || !v->known)
             return wf_fail(err, WF_INVALID, "give it an initializer",

@@ -9,17 +9,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum kind { OTHER = 0, READ, ASSIGN, ADD } kind;
+typedef enum kind { OTHER = 0, READ, SEND, RECV, ASSIGN, ADD } kind;
 
 static kind kind_of(const wf_node *n)
 {
+    static const char *const names[] = {[READ] = "Read",
+                                        [SEND] = "Send",
+                                        [RECV] = "Recv",
+                                        [ASSIGN] = "Assign",
+                                        [ADD] = "AssignAdd"};
+
     if (!n || strcmp(n->op->domain, WF_DOMAIN_WEFT) != 0)
         return OTHER;
-    if (strcmp(n->op->name, "Read") == 0)
-        return READ;
-    if (strcmp(n->op->name, "Assign") == 0)
-        return ASSIGN;
-    return strcmp(n->op->name, "AssignAdd") == 0 ? ADD : OTHER;
+    for (kind k = READ; k <= ADD; k++)
+        if (strcmp(n->op->name, names[k]) == 0)
+            return k;
+    return OTHER;
 }
 
 /* ---- what is wanted ---- */
@@ -76,58 +81,100 @@ static wf_status mark_needed(wf_remote_unit *u, wf_err *err)
     return rc;
 }
 
-/* ---- variables and what is assigned ---- */
+/* ---- variables, what is assigned, what comes and goes ---- */
 
-static wf_status check_uses(const wf_remote_unit *u, const wf_node *add, wf_err *err)
+/* Whether a node that is needed computes with what n makes. */
+static bool is_used(const wf_remote_unit *u, const wf_node *n)
 {
-    for (size_t i = 0; i < u->g->n_nodes; i++)
-        for (uint32_t k = 0; u->needed[i] && k < u->g->nodes[i]->n_in; k++)
-            if (u->g->nodes[i]->in[k] == add->out[0])
-                return wf_fail(err, WF_UNSUPPORTED,
-                               "fetch it, and feed it to another run; or compute with what is read",
-                               "%s \"%s\" computes with the result of AssignAdd \"%s\"",
-                               u->g->nodes[i]->op->name, u->g->nodes[i]->name, add->name);
-    return WF_OK;
+    for (const wf_use *use = n->out[0]->first_use; use; use = use->next)
+        if (u->needed[use->node->index])
+            return true;
+    return false;
 }
 
-/* Takes Read and Assign out of the way of others, and lists what is written. */
-static wf_status settle_node(wf_remote_unit *u, const wf_node *n, wf_err *err)
+static void add_write(wf_remote_unit *u, const wf_node *n, kind k)
 {
-    kind k = kind_of(n);
-
-    if (k == OTHER)
-        return WF_OK;
-    if (k == READ) {
-        wf_graph_replace_uses(u->g, n->out[0], n->in[0]);
-        return WF_OK;
-    }
-    if (k == ADD)
-        WF_TRY(check_uses(u, n, err));
     u->written[u->r->n_writes] = n->in[1];
+    u->writer[u->r->n_writes] = n;
     u->r->writes[u->r->n_writes++] = (wf_remote_write){
         .action = k == ADD ? WF_VARIABLE_ADD : WF_VARIABLE_ASSIGN, .variable = n->in[0]->name};
-    if (k == ASSIGN)
+}
+
+/* Takes operations that nobody computes out of the way of others, and lists what they do. */
+static wf_status settle_node(wf_remote_unit *u, wf_node *n, wf_err *err)
+{
+    switch (kind_of(n)) {
+    case READ:
+        wf_graph_replace_uses(u->g, n->out[0], n->in[0]);
+        return WF_OK;
+    case SEND:
+        return wf_remote_settle_send(u, n, err);
+    case RECV:
+        return wf_remote_settle_recv(u, n, err);
+    case ASSIGN:
+        add_write(u, n, ASSIGN);
         wf_graph_replace_uses(u->g, n->out[0], n->in[1]);
+        return WF_OK;
+    case ADD:
+        add_write(u, n, ADD);
+        return is_used(u, n) ? wf_remote_settle_sum(u, n, err) : WF_OK;
+    default:
+        return WF_OK;
+    }
+}
+
+/* Sums that are computed with come first; else the order is the graph's. */
+static wf_status sort_writes(wf_remote_unit *u, wf_err *err)
+{
+    size_t n = u->r->n_writes, at = 0;
+    wf_remote_write *writes = wf_arena_array(u->r->arena, n + 1, sizeof *writes);
+    wf_value **written = wf_arena_array(u->r->arena, n + 1, sizeof(*written));
+    const wf_node **writer = wf_arena_array(u->r->arena, n + 1, sizeof(*writer));
+
+    if (!writes || !written || !writer)
+        return wf_fail_nomem(err, n * sizeof *writes);
+    for (int late = 0; late <= 1; late++)
+        for (size_t i = 0; i < n; i++) {
+            const wf_remote_arrival *a = wf_remote_arrival_of(u, u->writer[i]);
+
+            if ((a == NULL) != (late == 1))
+                continue;
+            writes[at] = u->r->writes[i];
+            writes[at].after = a ? a->value->name : NULL;
+            written[at] = u->written[i];
+            writer[at++] = u->writer[i];
+        }
+    u->r->writes = writes;
+    u->written = written;
+    u->writer = writer;
     return WF_OK;
 }
 
-/* What a fetched value is without operations on variables: nodes before it are settled. */
-static wf_value *settled(wf_value *v)
+/* What a value is without those operations: nodes before it are settled. */
+static wf_value *settled(wf_remote_unit *u, wf_value *v)
 {
-    kind k = kind_of(v->producer);
+    const wf_remote_arrival *a = wf_remote_arrival_of(u, v->producer);
 
-    if (k == READ)
+    if (a && v->producer)
+        return a->value;
+    switch (kind_of(v->producer)) {
+    case READ:
+    case SEND:
         return v->producer->in[0];
-    return k == ASSIGN ? v->producer->in[1] : v;
+    case ASSIGN:
+        return v->producer->in[1];
+    default:
+        return v;
+    }
 }
 
-/* The place in the list of writes of a node among those that are needed. */
+/* The place in the list of writes of a node among them. */
 static uint32_t write_of(const wf_remote_unit *u, const wf_node *add)
 {
     uint32_t at = 0;
 
-    for (size_t i = 0; u->g->nodes[i] != add; i++)
-        at += u->needed[i] && kind_of(u->g->nodes[i]) >= ASSIGN;
+    while (u->writer[at] != add)
+        at++;
     return at;
 }
 
@@ -137,6 +184,14 @@ static void want(wf_remote_unit *u, wf_value *v)
         if (u->wanted[i] == v)
             return;
     u->wanted[u->n_wanted++] = v;
+}
+
+static wf_status add_output(wf_graph *g, wf_value *v, wf_err *err)
+{
+    for (size_t i = 0; i < g->n_outputs; i++)
+        if (g->outputs[i] == v)
+            return WF_OK;
+    return wf_graph_add_output(g, v, err);
 }
 
 static wf_status list_wanted(wf_remote_unit *u, wf_err *err)
@@ -154,18 +209,20 @@ static wf_status list_wanted(wf_remote_unit *u, wf_err *err)
             result->write = write_of(u, v->producer);
             continue;
         }
-        u->results[i] = settled(v);
+        u->results[i] = settled(u, v);
         want(u, u->results[i]);
     }
     for (size_t i = 0; i < u->run->n_targets; i++) {
         WF_TRY(find(u, u->run->targets[i], true, &v, err));
-        if (kind_of(v->producer) != ADD)
-            want(u, settled(v));
+        if (kind_of(v->producer) != ADD && kind_of(v->producer) != SEND)
+            want(u, settled(u, v));
     }
     for (size_t i = 0; i < u->r->n_writes; i++)
         want(u, u->written[i]);
     for (size_t i = 0; i < u->n_wanted; i++)
-        WF_TRY(wf_graph_add_output(u->g, u->wanted[i], err));
+        WF_TRY(add_output(u->g, u->wanted[i], err));
+    for (size_t i = 0; i < u->n_leaving; i++)
+        WF_TRY(add_output(u->g, u->leaving[i].value, err));
     return WF_OK;
 }
 
@@ -179,7 +236,7 @@ static wf_status free_variables(wf_remote_unit *u, wf_err *err)
         if (v->variable == WF_VAR_NOT)
             continue;
         WF_TRY(wf_tensor_share(v->known, &u->blanks[u->n_blanks], err));
-        u->n_blanks++;
+        u->n_blanks = ++u->n_variables;
         v->variable = WF_VAR_NOT;
         wf_value_set_known(v, &nothing);
         WF_TRY(wf_graph_add_input(u->g, v, err));
@@ -212,6 +269,8 @@ static wf_status name_values(wf_remote_unit *u, wf_err *err)
 
         WF_TRY(wf_remote_name(u, w->variable, &w->variable, err));
         WF_TRY(wf_remote_name(u, u->written[i]->name, &w->value, err));
+        if (w->after)
+            WF_TRY(wf_remote_name(u, w->after, &w->after, err));
     }
     return WF_OK;
 }
@@ -238,12 +297,13 @@ static wf_status list_inputs(wf_remote_unit *u, char unfed[WF_UNFED_NAME], wf_er
 {
     const wf_graph *g = u->g;
     size_t first = wf_remote_first_variable(u);
+    size_t end = first + u->n_variables; /* what arrives is behind them */
 
     u->r->reads = wf_arena_array(u->r->arena, g->n_inputs, sizeof *u->r->reads);
     u->r->feeds = wf_arena_array(u->r->arena, g->n_inputs, sizeof(*u->r->feeds));
     if (!u->r->reads || !u->r->feeds)
         return wf_fail_nomem(err, g->n_inputs * sizeof *u->r->reads);
-    for (size_t i = 0; i < g->n_inputs; i++) {
+    for (size_t i = 0; i < end; i++) {
         const wf_value *v = g->inputs[i];
 
         if (!is_wanted(u, v) && !is_taken(u->r, v->name))
@@ -274,9 +334,10 @@ static wf_status make_room(wf_remote_unit *u, const wf_graph *session, wf_err *e
     u->wanted = wf_arena_array(a, u->g->n_nodes + fetches + targets + 1, sizeof(*u->wanted));
     u->results = wf_arena_array(a, fetches + 1, sizeof(*u->results));
     u->r->results = wf_arena_array(a, fetches + 1, sizeof *u->r->results);
-    u->blanks = wf_arena_array(a, u->g->n_values + 1, sizeof(*u->blanks));
-    return u->needed && u->written && u->r->writes && u->wanted && u->results && u->r->results &&
-                   u->blanks
+    u->writer = wf_arena_array(a, u->g->n_nodes + 1, sizeof(*u->writer));
+    u->blanks = wf_arena_array(a, u->g->n_values + WF_REMOTE_FAR, sizeof(*u->blanks));
+    return u->needed && u->written && u->writer && u->r->writes && u->wanted && u->results &&
+                   u->r->results && u->blanks
                ? WF_OK
                : wf_fail_nomem(err, u->g->n_values * sizeof(*u->blanks));
 }
@@ -294,9 +355,11 @@ static wf_status prepare(wf_remote_unit *u, const wf_graph *session, char unfed[
     for (size_t i = 0; i < u->g->n_nodes; i++)
         if (u->needed[i])
             WF_TRY(settle_node(u, u->g->nodes[i], err));
+    WF_TRY(sort_writes(u, err));
     WF_TRY(list_wanted(u, err));
     n_inputs = u->g->n_inputs;
     WF_TRY(free_variables(u, err));
+    WF_TRY(wf_remote_add_arrivals(u, err));
     WF_TRY(place_feeds(u, n_inputs, err));
     WF_TRY(name_values(u, err));
     WF_TRY(wf_remote_compile(u, unfed, err));

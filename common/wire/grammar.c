@@ -94,6 +94,10 @@ static const wf_kind_row rows[WF_N_KINDS] = {
     [WF_STAGE_SAVED] = {WF_STAGE_SAVED, "stage_saved", W, W, 64 * MIB, 0},
     [WF_STAGE_TUNE] = {WF_STAGE_TUNE, "stage_tune", W, W, 4 * KIB, 0},
     [WF_STAGE_STOP] = {WF_STAGE_STOP, "stage_stop", W, W, 0, 0},
+    [WF_TAKE] = {WF_TAKE, "take", C, W, 16 * KIB, 0},
+    [WF_TAKE_OK] = {WF_TAKE_OK, "take_ok", W, C, 64 * KIB, WF_MAX_FRAMES},
+    [WF_CONTAINED_ASK] = {WF_CONTAINED_ASK, "contained_ask", C, P, 4 * KIB, 0},
+    [WF_CONTAINED] = {WF_CONTAINED, "contained", P, C, 4 * MIB, 0},
 };
 
 const wf_kind_row *wf_kind_find(uint16_t kind)

@@ -103,6 +103,11 @@ typedef enum wf_kind {
     WF_STAGE_SAVED, /* its file is */
     WF_STAGE_TUNE,  /* another learning rate */
     WF_STAGE_STOP,  /* the job is over for this stage */
+
+    WF_TAKE, /* client -> worker: a value that was sent there under a key */
+    WF_TAKE_OK,
+    WF_CONTAINED_ASK, /* client -> ps: which variables of sessions it has */
+    WF_CONTAINED,
     WF_N_KINDS
 } wf_kind;
 

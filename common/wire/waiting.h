@@ -21,11 +21,12 @@ typedef struct wf_waiting {
 /* What a role tells with its signs of life. */
 typedef struct wf_vitals {
     wf_waiting waits;
-    uint64_t updates, held_bytes; /* of a ps */
-    uint64_t disk_bytes;          /* of a ps: in files beside memory */
-    uint32_t job;                 /* of a ps: the last that was set up; 0: none */
-    wf_histogram staleness;       /* of a ps: of the pushes of that job */
-    uint64_t left_out;            /* of them: parts that came too late for their step */
+    uint64_t updates, held_bytes;        /* of a ps */
+    uint64_t disk_bytes;                 /* of a ps: in files beside memory */
+    uint64_t contained, contained_bytes; /* of a ps: variables of sessions */
+    uint32_t job;                        /* of a ps: the last that was set up; 0: none */
+    wf_histogram staleness;              /* of a ps: of the pushes of that job */
+    uint64_t left_out;                   /* of them: parts that came too late for their step */
 } wf_vitals;
 
 /* When the current wait began, and when it is logged next. */

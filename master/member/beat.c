@@ -29,6 +29,8 @@ static void take_updates(wf_progress *p, const Weft__Beat *body, int64_t now_ns)
 
     p->held_bytes = WF_MIN(body->held_bytes, (uint64_t)INT64_MAX);
     p->disk_bytes = WF_MIN(body->disk_bytes, (uint64_t)INT64_MAX);
+    p->contained = WF_MIN(body->contained, (uint64_t)INT64_MAX);
+    p->contained_bytes = WF_MIN(body->contained_bytes, (uint64_t)INT64_MAX);
     if (p->beat_ns && seconds > 0 && body->updates >= p->updates)
         p->updates_per_sec =
             0.5 * p->updates_per_sec + 0.5 * (double)(body->updates - p->updates) / seconds;

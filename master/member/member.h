@@ -73,9 +73,10 @@ typedef struct wf_progress {
     int64_t held_ns; /* ps: when it last said that workers wait here for another; 0: never */
     wf_waiting owes; /* what the master waits for; whom is the task */
     wf_waiting_log owes_log;
-    int64_t asked_ns;             /* when the master asked for it again */
-    uint64_t updates, held_bytes; /* ps: of slices, since its process began; of them all */
-    uint64_t disk_bytes;          /* ps: of its slices, in files beside memory */
+    int64_t asked_ns;                    /* when the master asked for it again */
+    uint64_t updates, held_bytes;        /* ps: of slices, since its process began; of them all */
+    uint64_t disk_bytes;                 /* ps: of its slices, in files beside memory */
+    uint64_t contained, contained_bytes; /* ps: variables of sessions */
     double updates_per_sec;
     uint32_t job;           /* ps: whose pushes the staleness is of; 0: it has had none */
     wf_histogram staleness; /* ps */

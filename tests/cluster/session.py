@@ -6,81 +6,20 @@ import io
 import itertools
 import os
 import re
-import signal
 import subprocess
-import sys
 import textwrap
 import threading
 import time
 
+import sessionlib
 import weftlib
-from weftlib import Cluster, check, until
+from sessionlib import (W, addresses, errors, fails, linear, make_model, of_weft, on_worker,
+                        package, session, stopped, up)
+from weftlib import check, until
 
-weftlib.needs("numpy", "onnx")
-import numpy as np  # noqa: E402
-import onnx  # noqa: E402
-from onnx import TensorProto, helper, numpy_helper  # noqa: E402
-
-TWO_SESSIONS, LIBRARY = sys.argv[2:4]
-del sys.argv[2:4]
-os.environ["WEFT_LIBRARY"] = os.path.abspath(LIBRARY)
-sys.path.insert(0, os.path.join(weftlib.HERE, "..", "..", "python"))
-import weft as package  # noqa: E402
-import weft.session  # noqa: E402, F401
-from weft import errors  # noqa: E402
-
-FIRST_WORKER = 5  # among the addresses of a weftlib.Cluster
-
-
-def up(weft, **how):
-    return Cluster(weft, **{"ps": 2, "workers": 2, "transport": "tcp", **how})
-
-
-def addresses(c):
-    """Of all tasks, by their names."""
-    workers = {f"worker {i}": c.ports[FIRST_WORKER + i] for i in range(c.n_workers)}
-    return {"master": c.ports[0], **{f"ps {i}": c.ports[1 + i] for i in range(c.n_ps)}, **workers}
-
-
-def session(c, task="master", **how):
-    return package.Session(addresses(c)[task].removeprefix("tcp://"), **how)
-
-
-def fails(kind, words, call):
-    """The error of a call, which is of that kind and has the words in it."""
-    try:
-        call()
-    except errors.Error as e:
-        check(isinstance(e, kind), f"{kind.__name__} expected, not {type(e).__name__}: {e}")
-        check(words in str(e), f'"{words}" is not in: {e}')
-        return e
-    raise AssertionError(f"no error with: {words}")
-
-
-def make_model(nodes, inputs=(), outputs=(), **first):
-    graph = helper.make_graph(
-        nodes, "model", [helper.make_tensor_value_info(n, TensorProto.FLOAT, d) for n, d in inputs],
-        [helper.make_tensor_value_info(n, TensorProto.FLOAT, d) for n, d in outputs],
-        [numpy_helper.from_array(np.asarray(v), n) for n, v in first.items()])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18),
-                                                   helper.make_opsetid("ai.weft", 1)])
-
-
-def of_weft(op, inputs, output, name=None):
-    return helper.make_node(op, inputs, [output], domain="ai.weft", name=name or op)
-
-
-W = np.arange(6, dtype="float32").reshape(2, 3)
-
-
-def linear():
-    """y = x w; `last` is y afterwards, and `count` counts the runs."""
-    return make_model([helper.make_node("MatMul", ["x", "w"], ["y"]),
-                       of_weft("Assign", ["last", "y"], "set", "keep"),
-                       of_weft("AssignAdd", ["count", "one"], "counted")],
-                      inputs=[("x", [4, 2])], outputs=[("y", [4, 3])], w=W,
-                      last=np.zeros((4, 3), "float32"), count=np.int64(0), one=np.int64(1))
-
+import numpy as np
+import onnx
+from onnx import helper
 
 # ---- tests ----
 
@@ -90,7 +29,7 @@ def two_sessions_through_any_two_tasks_see_each_other(weft):
         c.must("up")
         for a, b in itertools.permutations(addresses(c), 2):
             at = [addresses(c)[task].removeprefix("tcp://") for task in (a, b)]
-            done = subprocess.run([TWO_SESSIONS, *at], capture_output=True, text=True, timeout=30)
+            done = subprocess.run([sessionlib.PROGRAM, *at], capture_output=True, text=True, timeout=30)
             check(done.returncode == 0 and done.stdout == f"{a}, {b}\n", f"{a}, {b}: {done}")
             with session(c) as s:
                 s.remove("v")
@@ -163,11 +102,6 @@ def models_of_any_size_are_extended_from_files(weft):
         got = s.run([f"h{i}" for i in range(1, 41)] + ["end"], {"x": x})
         check(np.abs(got[39] / expected - 1).max() < 1e-3, "40 layers")
         check(np.abs(got[40] - np.tanh(got[39])).max() < 1e-6, "and what follows")
-
-
-def on_worker(node, worker):
-    node.doc_string = f"/job:worker/task:{worker}"
-    return node
 
 
 def a_graph_goes_from_worker_to_worker(weft):
@@ -280,16 +214,6 @@ def a_task_that_dies_is_named_and_comes_back(weft):
         for n in away:
             s.variable(n, 1.0)
             check(s.read(n) == 1, n)
-
-
-@contextlib.contextmanager
-def stopped(c, task):
-    pid = c.pid(task)
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 def fails_at_worker(s):

@@ -125,6 +125,94 @@ static void a_change_that_comes_twice_is_made_once(void **state)
     holds(w, "", "v", 2); /* another session's sequence is another one */
 }
 
+/* C4: whoever asks again is told what its own addition came to. */
+static void an_addition_that_comes_twice_gives_its_own_sum(void **state)
+{
+    world *w = *state;
+    int64_t large = LIMIT / 8 / 4;
+    wf_variable_change add = {
+        .action = WF_VARIABLE_ADD, .session = 7, .wants_value = true, .container = "", .name = "v"};
+
+    assert_int_equal(act_as(w, 7, 1, WF_VARIABLE_CREATE, "", "v", scalar(0)), WF_OK);
+    assert_int_equal(
+        act_as(w, 7, 2, WF_VARIABLE_CREATE, "", "big", tensor(WF_F32, 1, &large, NULL)), WF_OK);
+    for (int again = 0; again < 2; again++) {
+        for (add.sequence = 3; add.sequence < 6; add.sequence++) {
+            wf_tensor *one = scalar(1);
+
+            add.since = 3; /* as a run of three additions says */
+            assert_int_equal(
+                wf_containers_act(w->c, &add, &one, 0, &w->value, &w->was_there, &w->err), WF_OK);
+            assert_true(wf_f32(w->value)[0] == (float)add.sequence - 2);
+            wf_tensor_free(&one);
+        }
+        assert_int_equal(act_as(w, 8, 1 + again, WF_VARIABLE_ADD, "", "v", scalar(10)), WF_OK);
+    }
+    holds(w, "", "v", 23);
+    for (int again = 0; again < 2; again++) { /* too large to be kept */
+        wf_tensor *t = tensor(WF_F32, 1, &large, NULL);
+
+        add = (wf_variable_change){.action = WF_VARIABLE_ADD,
+                                   .session = 7,
+                                   .sequence = 6,
+                                   .since = 6,
+                                   .wants_value = true,
+                                   .container = "",
+                                   .name = "big"};
+        assert_int_equal(wf_containers_act(w->c, &add, &t, 0, &w->value, &w->was_there, &w->err),
+                         again ? WF_AGAIN : WF_OK);
+        wf_tensor_free(&t);
+    }
+    assert_string_equal(w->err.what, "what the addition to \"big\" came to is not kept any more");
+    add.sequence = 5; /* below what the session has said that it asks for */
+    add.name = "v";
+    assert_int_equal(act_as(w, 7, 5, WF_VARIABLE_READ, "", "v", NULL), WF_OK);
+    for (uint64_t s = 100; s < 100 + WF_CONTAINERS_SESSIONS - 2; s++) { /* others take the room */
+        wf_tensor *one = scalar(1);
+
+        add.session = s;
+        add.sequence = add.since = 1;
+        w->now_ns++;
+        assert_int_equal(
+            wf_containers_act(w->c, &add, &one, w->now_ns, &w->value, &w->was_there, &w->err),
+            WF_OK);
+        wf_tensor_free(&one);
+    }
+}
+
+static void variables_are_listed_in_order(void **state)
+{
+    world *w = *state;
+    const char *container = NULL;
+    wf_contained it;
+    uint64_t session;
+    bool uses;
+
+    assert_int_equal(act_as(w, 7, 1, WF_VARIABLE_CREATE, "b", "v", scalar(1)), WF_OK);
+    assert_int_equal(act_as(w, 7, 2, WF_VARIABLE_CREATE, "a", "w", scalar(2)), WF_OK);
+    assert_int_equal(act_as(w, 7, 3, WF_VARIABLE_CREATE, "a", "v", scalar(3)), WF_OK);
+    assert_int_equal(wf_containers_behind(w->c, "", "", true), 0);
+    assert_int_equal(wf_containers_behind(w->c, "a", "v", false), 1);
+    assert_int_equal(wf_containers_behind(w->c, "a", "vv", false), 1);
+    assert_int_equal(wf_containers_behind(w->c, "b", "v", false), 3);
+    assert_true(wf_containers_at(w->c, 1, &it));
+    assert_string_equal(it.container, "a");
+    assert_string_equal(it.name, "w");
+    assert_true(wf_f32(it.value)[0] == 2);
+    assert_false(wf_containers_at(w->c, 3, &it));
+    assert_int_equal(act_as(w, 9, 0, WF_VARIABLE_READ, "b", "v", NULL), WF_OK);
+    assert_true(wf_containers_user(w->c, 0, w->now_ns, &session, &container, &uses));
+    assert_true(session == 7 && uses);
+    assert_string_equal(container, "a");
+    assert_true(wf_containers_user(w->c, 1, w->now_ns, &session, &container, &uses));
+    assert_true(session == 9 && uses);
+    assert_string_equal(container, "b");
+    assert_false(wf_containers_user(w->c, 2, w->now_ns, &session, &container, &uses));
+    assert_true(wf_containers_user(w->c, 1, w->now_ns + (WF_CONTAINERS_USED_S + 1) * WF_NS_PER_S,
+                                   &session, &container, &uses));
+    assert_false(uses);
+}
+
 /* C3: and it may be sent again with the same number. */
 static void a_change_that_fails_is_not_counted(void **state)
 {
@@ -285,6 +373,8 @@ int main(void)
         TEST(a_variable_is_made_once_and_keeps_its_value),
         TEST(containers_do_not_share_names),
         TEST(a_change_that_comes_twice_is_made_once),
+        TEST(an_addition_that_comes_twice_gives_its_own_sum),
+        TEST(variables_are_listed_in_order),
         TEST(a_change_that_fails_is_not_counted),
         TEST(a_missing_name_is_answered_with_the_nearest),
         TEST(a_value_that_is_borrowed_is_not_written),

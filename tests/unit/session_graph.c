@@ -276,23 +276,41 @@ static void only_variables_are_assigned(void **state)
     wf_graph_free(&g);
 }
 
-/* Of Assign, others get the value that is assigned. What a sum comes to only the ps knows. */
+/* Of Assign, others get the value that is assigned. What a sum comes to the ps says: it is made
+ * first, and comes in as an input. */
 static void what_follows_an_assignment(void **state)
 {
     wf_graph *g = session(), *more = new_graph(), *both = NULL;
     wf_emit e = wf_emit_begin(more, "more", &err);
     wf_tensor *x = zeros(DIMS(4, 2));
+    wf_value *counted;
     wf_remote *r = NULL;
 
     (void)state;
     named(&e, wf_emit_unary(&e, "Neg", input(more, "set", DIMS(4, 3))), "minus");
-    named(&e, wf_emit_unary(&e, "Neg", input(more, "counted", 0, NULL)), "wrong");
+    counted = input(more, "counted", 0, NULL);
+    named(&e, wf_emit_unary(&e, "Neg", counted), "less");
     assert_ok(wf_extend(g, more, &both, &err), err);
     assert_ok(prepare(both, x, LIST("minus"), NULL, &r), err);
     assert_int_equal(r->n_writes, 1);
+    assert_null(r->writes[0].after);
     wf_remote_free(&r);
-    assert_int_equal(prepare(both, x, LIST("wrong"), NULL, &r), WF_UNSUPPORTED);
-    assert_says(err, "computes with the result of AssignAdd");
+    assert_ok(prepare(both, x, LIST("set", "less", "counted", "counted"), NULL, &r), err);
+    assert_int_equal(r->n_writes, 2);
+    assert_int_equal(r->writes[0].action, WF_VARIABLE_ADD);
+    assert_string_equal(r->writes[0].after, "counted");
+    assert_null(r->writes[1].after);
+    assert_string_equal(r->results[2].value, "counted"); /* the same sum that "less" is of */
+    assert_int_equal(r->n_fragments, 2);
+    assert_int_equal(r->fragments[1].n_inputs, 1);
+    assert_string_equal(r->fragments[1].inputs[0], "counted");
+    assert_string_equal(r->fragments[1].values[0], "less");
+    assert_type(r->fragments[1].compiled->graph->inputs[0], "float32[]");
+    assert_int_equal(r->n_reads, 1); /* w */
+    wf_remote_free(&r);
+    assert_ok(prepare(both, NULL, NULL, LIST("less"), &r), err);
+    assert_int_equal(r->n_writes, 1);
+    wf_remote_free(&r);
     wf_tensor_free(&x);
     wf_graph_free(&more);
     wf_graph_free(&both);

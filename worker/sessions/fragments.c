@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker/sessions/fragments.c - the fragments of a run: those of this worker are computed here, and
  * others sent, as a client sends a run, to the workers that they are placed on. What they take goes
- * with the request, and what they give comes with the answer. */
+ * with the request, and what they give comes with the answer. What they receive and send goes from
+ * worker to worker (far.c). */
+#include "common/base/clock.h"
+#include "common/base/size.h"
 #include "common/wire/control.h"
 #include "common/wire/tensors.h"
 #include "worker/sessions/state.h"
@@ -21,9 +24,9 @@ static bool is_ready(const wf_session_run *r, const wf_session_fragment *f)
 
 static wf_status bind(const wf_session_run *r, const wf_session_fragment *f, wf_err *err)
 {
-    for (size_t i = 0; i < f->body->n_inputs; i++) {
+    for (uint32_t i = 0; i < f->n_ports; i++) {
         const wf_port *port = wf_plan_input(f->plan, f->input_ports[i]);
-        const wf_tensor *t = r->values[f->inputs[i]];
+        const wf_tensor *t = r->values[f->input_values[i]];
         char has[128], wants[128];
 
         if (t->dtype != port->dtype || t->rank != port->rank ||
@@ -53,13 +56,19 @@ static wf_status keep_outputs(wf_session_run *r, const wf_session_fragment *f, w
     return WF_OK;
 }
 
-static wf_status compute(wf_session_run *r, const wf_session_fragment *f, wf_err *err)
+static wf_status compute(wf_sessions *s, wf_session_run *r, uint32_t at, wf_err *err)
 {
+    const wf_session_fragment *f = &r->plan->fragments[at];
     wf_step_key key = {.seed = r->ask->seed};
 
-    WF_TRY(bind(r, f, err));
-    WF_TRY(wf_plan_run(f->plan, &key, NULL, NULL, err));
-    return keep_outputs(r, f, err);
+    if (f->plan) {
+        WF_TRY(bind(r, f, err));
+        WF_TRY(wf_plan_run(f->plan, &key, NULL, NULL, err));
+        WF_TRY(keep_outputs(r, f, err));
+    }
+    WF_TRY(wf_far_send(s, r, f, err));
+    r->states[at] = WF_FRAGMENT_DONE;
+    return WF_OK;
 }
 
 /* ---- there ---- */
@@ -73,27 +82,28 @@ static wf_status send(wf_sessions *s, wf_session_run *r, uint32_t at, wf_msg **m
     return wf_requests_send(&s->requests, peer, m, r, &r->sent[at], err);
 }
 
-/* A plan of that fragment alone, whose results are its outputs. */
+/* A plan of that fragment alone, whose results are what is needed of it. */
 static wf_status send_plan(wf_sessions *s, wf_session_run *r, uint32_t at, wf_err *err)
 {
     const wf_session_fragment *f = &r->plan->fragments[at];
     Weft__SessionPlan body = WEFT__SESSION_PLAN__INIT;
     Weft__SessionFragment *fragments[1] = {(Weft__SessionFragment *)f->body};
-    Weft__SessionResult *results = calloc(f->body->n_outputs + 1, sizeof *results);
-    Weft__SessionResult **list = calloc(f->body->n_outputs + 1, sizeof(*list));
+    Weft__SessionResult *results = calloc(f->n_gives + 1, sizeof *results);
+    Weft__SessionResult **list = calloc(f->n_gives + 1, sizeof(*list));
     wf_msg *m = NULL;
-    wf_status rc = results && list ? WF_OK : wf_fail_nomem(err, f->body->n_outputs);
+    wf_status rc = results && list ? WF_OK : wf_fail_nomem(err, f->n_gives);
 
-    for (size_t i = 0; rc == WF_OK && i < f->body->n_outputs; i++) {
+    for (size_t i = 0; rc == WF_OK && i < f->n_gives; i++) {
         weft__session_result__init(list[i] = &results[i]);
-        results[i].value = f->body->outputs[i]->value;
+        results[i].value = (char *)r->plan->values[f->gives[i]];
     }
     body.session = s->id;
+    body.container = r->plan->body->container;
     body.handle = f->handle;
     body.fragments = fragments;
     body.n_fragments = 1;
     body.results = list;
-    body.n_results = f->body->n_outputs;
+    body.n_results = f->n_gives;
     if (rc == WF_OK)
         rc = wf_net_msg(s->conf.to_ps, WF_PLAN, &m, err);
     if (rc == WF_OK)
@@ -114,6 +124,7 @@ static wf_status send_run(wf_sessions *s, wf_session_run *r, uint32_t at, wf_err
     Weft__TensorHead heads[WF_TENSORS_MOST];
     int64_t dims[WF_TENSORS_MOST][WF_MAX_RANK];
     Weft__RunAsk body = WEFT__RUN_ASK__INIT;
+    int64_t left_ms = WF_MAX(r->end_ns - s->now_ns, 0) / WF_NS_PER_MS;
     wf_msg *m = NULL;
     wf_status rc;
 
@@ -129,8 +140,10 @@ static wf_status send_run(wf_sessions *s, wf_session_run *r, uint32_t at, wf_err
     }
     body.session = s->id;
     body.handle = f->handle;
-    body.timeout_ms = r->ask->timeout_ms;
+    body.timeout_ms = (uint32_t)(left_ms * 9 / 10); /* its error is to arrive in time */
     body.seed = r->ask->seed;
+    body.client = r->ask->client ? r->ask->client : r->ask->session;
+    body.run = r->ask->run;
     body.feeds = list;
     body.n_feeds = f->body->n_inputs;
     WF_TRY(wf_net_msg(s->conf.to_ps, WF_RUN, &m, err));
@@ -164,12 +177,12 @@ static wf_status on_plan_ok(wf_sessions *s, wf_session_run *r, uint32_t at, cons
 static wf_status take_outputs(wf_session_run *r, const wf_session_fragment *f, const wf_msg *m,
                               const Weft__RunAnswer *body, wf_err *err)
 {
-    if (body->n_results != f->body->n_outputs)
-        return wf_fail(err, WF_PROTO, "upgrade it", "worker %u gives %zu results for %zu",
-                       f->body->worker, body->n_results, f->body->n_outputs);
+    if (body->n_results != f->n_gives)
+        return wf_fail(err, WF_PROTO, "upgrade it", "worker %u gives %zu results for %u",
+                       f->body->worker, body->n_results, f->n_gives);
     for (size_t i = 0; i < body->n_results; i++) {
-        wf_tensor_free(&r->values[f->outputs[i]]);
-        WF_TRY(wf_tensors_take(m, (uint32_t)i, body->results[i], &r->values[f->outputs[i]], err));
+        wf_tensor_free(&r->values[f->gives[i]]);
+        WF_TRY(wf_tensors_take(m, (uint32_t)i, body->results[i], &r->values[f->gives[i]], err));
     }
     return WF_OK;
 }
@@ -212,22 +225,24 @@ wf_status wf_run_on_fragment(wf_sessions *s, wf_session_run *r, uint32_t at, con
 
 /* ---- all of them ---- */
 
-/* The first that is ready, of those that are computed here or elsewhere; UINT32_MAX: none is. */
-static uint32_t find_ready(const wf_session_run *r, bool here)
+/* The first in that state, here or elsewhere, whose values are there; UINT32_MAX: none is. */
+static uint32_t find_ready(const wf_session_run *r, bool here, wf_fragment_state state)
 {
     for (uint32_t i = 0; i < r->plan->body->n_fragments; i++) {
         const wf_session_fragment *f = &r->plan->fragments[i];
 
-        if (r->states[i] == WF_FRAGMENT_WAITS && here == (f->plan != NULL) && is_ready(r, f))
+        if (r->states[i] == state && here == f->is_here && is_ready(r, f) &&
+            (state == WF_FRAGMENT_WAITS || wf_far_has_all(r, f)))
             return i;
     }
     return UINT32_MAX;
 }
 
-/* What others compute leaves first, so that it is computed at the same time. */
+/* What others compute leaves first, so that it is computed at the same time; then what this worker
+ * receives is asked for. */
 static wf_status go_on(wf_sessions *s, wf_session_run *r, bool *any, wf_err *err)
 {
-    uint32_t at = find_ready(r, false);
+    uint32_t at = find_ready(r, false, WF_FRAGMENT_WAITS);
 
     *any = true;
     if (at != UINT32_MAX) {
@@ -235,16 +250,17 @@ static wf_status go_on(wf_sessions *s, wf_session_run *r, bool *any, wf_err *err
         wf_net_flush(s->conf.to_ps, s->now_ns);
         return WF_OK;
     }
-    at = find_ready(r, true);
+    at = find_ready(r, true, WF_FRAGMENT_WAITS);
+    if (at != UINT32_MAX) {
+        r->states[at] = WF_FRAGMENT_RECEIVES;
+        return wf_far_receive(s, r, &r->plan->fragments[at], err);
+    }
+    at = find_ready(r, true, WF_FRAGMENT_RECEIVES);
     *any = at != UINT32_MAX;
-    if (!*any)
-        return WF_OK;
-    WF_TRY(compute(r, &r->plan->fragments[at], err));
-    r->states[at] = WF_FRAGMENT_DONE;
-    return WF_OK;
+    return *any ? compute(s, r, at, err) : WF_OK;
 }
 
-static wf_status is_stuck(const wf_session_run *r, wf_err *err)
+wf_status wf_run_is_stuck(const wf_session_run *r, wf_err *err)
 {
     for (uint32_t i = 0; i < r->plan->body->n_fragments; i++) {
         const wf_session_fragment *f = &r->plan->fragments[i];
@@ -257,16 +273,14 @@ static wf_status is_stuck(const wf_session_run *r, wf_err *err)
     return WF_OK;
 }
 
-wf_status wf_run_fragments(wf_sessions *s, wf_session_run *r, bool *done, wf_err *err)
+wf_status wf_run_fragments(wf_sessions *s, wf_session_run *r, bool *left, bool *waits, wf_err *err)
 {
-    uint32_t left = 0, away = 0;
-
     for (bool any = true; any;)
         WF_TRY(go_on(s, r, &any, err));
+    *left = *waits = false;
     for (uint32_t i = 0; i < r->plan->body->n_fragments; i++) {
-        left += r->states[i] != WF_FRAGMENT_DONE;
-        away += r->states[i] == WF_FRAGMENT_IS_AWAY;
+        *left |= r->states[i] != WF_FRAGMENT_DONE;
+        *waits |= r->states[i] == WF_FRAGMENT_IS_AWAY || r->states[i] == WF_FRAGMENT_RECEIVES;
     }
-    *done = left == 0;
-    return left && !away ? is_stuck(r, err) : WF_OK;
+    return WF_OK;
 }

@@ -3,7 +3,9 @@
 #include "worker/sessions/plans.h"
 #include "common/onnx/onnx.h"
 #include "common/wire/control.h"
+#include "common/wire/tensors.h"
 #include "common/wire/variables.h"
+#include "worker/sessions/rendezvous.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,10 @@ static void close_fragment(wf_session_fragment *f)
     wf_graph_free(&f->graph);
     free(f->inputs);
     free(f->outputs);
+    free(f->receives);
+    free(f->sends);
+    free(f->gives);
+    free(f->input_values);
     free(f->input_ports);
     free(f->output_ports);
 }
@@ -32,6 +38,7 @@ static void free_plan(wf_session_plan **at)
     free(p->fragments);
     free(p->reads);
     free(p->writes);
+    free(p->after);
     free(p->results);
     free(p);
 }
@@ -88,6 +95,14 @@ static wf_session_plan **place_for(wf_session_plans *h, const Weft__SessionPlan 
     return oldest;
 }
 
+bool wf_session_plan_is_far(const wf_session_plan *p)
+{
+    for (size_t i = 0; i < p->body->n_fragments; i++)
+        if (p->body->fragments[i]->n_sends || p->body->fragments[i]->n_receives)
+            return true;
+    return false;
+}
+
 /* ---- making ---- */
 
 uint32_t wf_session_plan_value(const wf_session_plan *p, const char *name)
@@ -112,16 +127,41 @@ static wf_status add_value(wf_session_plan *p, const char *name, uint32_t *out, 
     return WF_OK;
 }
 
-/* What a fragment makes is made nowhere else, and behind the fragments that take it there is none.
- */
-static wf_status add_outputs(wf_session_plan *p, wf_session_fragment *f, wf_err *err)
+/* A value that comes from one place, and before all that take it. */
+static wf_status add_source(wf_session_plan *p, const char *name, uint32_t *out, wf_err *err)
 {
-    for (size_t i = 0; i < f->body->n_outputs; i++) {
-        const char *name = f->body->outputs[i]->value;
+    if (wf_session_plan_value(p, name) != UINT32_MAX)
+        return wf_fail(err, WF_PROTO, NULL, "a plan has \"%.200s\" from two places", name);
+    return add_value(p, name, out, err);
+}
 
-        if (wf_session_plan_value(p, name) != UINT32_MAX)
-            return wf_fail(err, WF_PROTO, NULL, "a plan has \"%.200s\" from two places", name);
-        WF_TRY(add_value(p, name, &f->outputs[i], err));
+static wf_status add_fragment(wf_session_plan *p, wf_session_fragment *f, wf_err *err)
+{
+    const Weft__SessionFragment *b = f->body;
+
+    for (size_t i = 0; i < b->n_inputs; i++)
+        WF_TRY(add_value(p, b->inputs[i], &f->inputs[i], err));
+    for (size_t i = 0; i < b->n_receives; i++)
+        WF_TRY(add_source(p, b->receives[i]->value, &f->receives[i], err));
+    for (size_t i = 0; i < b->n_outputs; i++)
+        WF_TRY(add_source(p, b->outputs[i]->value, &f->outputs[i], err));
+    for (size_t i = 0; i < b->n_sends; i++)
+        WF_TRY(add_value(p, b->sends[i]->value, &f->sends[i], err));
+    return WF_OK;
+}
+
+/* Writes that fragments need the result of come first. */
+static wf_status add_early_writes(wf_session_plan *p, wf_err *err)
+{
+    const Weft__SessionPlan *b = p->body;
+
+    for (size_t i = 0; i < b->n_writes; i++) {
+        if (!b->writes[i]->after[0])
+            continue;
+        if (i != p->n_early)
+            return wf_fail(err, WF_PROTO, NULL, "a plan has its writes in another order");
+        WF_TRY(add_source(p, b->writes[i]->after, &p->after[p->n_early], err));
+        p->n_early++;
     }
     return WF_OK;
 }
@@ -132,13 +172,9 @@ static wf_status list_values(wf_session_plan *p, wf_err *err)
 
     for (size_t i = 0; i < b->n_reads; i++)
         WF_TRY(add_value(p, b->reads[i], &p->reads[i], err));
-    for (size_t i = 0; i < b->n_fragments; i++) {
-        wf_session_fragment *f = &p->fragments[i];
-
-        for (size_t k = 0; k < f->body->n_inputs; k++)
-            WF_TRY(add_value(p, f->body->inputs[k], &f->inputs[k], err));
-        WF_TRY(add_outputs(p, f, err));
-    }
+    WF_TRY(add_early_writes(p, err));
+    for (size_t i = 0; i < b->n_fragments; i++)
+        WF_TRY(add_fragment(p, &p->fragments[i], err));
     for (size_t i = 0; i < b->n_writes; i++) {
         if (b->writes[i]->action != WF_VARIABLE_ASSIGN && b->writes[i]->action != WF_VARIABLE_ADD)
             return wf_fail(err, WF_PROTO, NULL, "a plan writes \"%.200s\" by action %u",
@@ -155,22 +191,71 @@ static wf_status list_values(wf_session_plan *p, wf_err *err)
     return WF_OK;
 }
 
+/* Whether the run, or a fragment but f, needs the value. */
+static bool is_needed(const wf_session_plan *p, const wf_session_fragment *f, uint32_t value)
+{
+    for (size_t i = 0; i < p->body->n_fragments; i++)
+        for (size_t k = 0; k < p->fragments[i].body->n_inputs; k++)
+            if (&p->fragments[i] != f && p->fragments[i].inputs[k] == value)
+                return true;
+    for (size_t i = 0; i < p->body->n_writes; i++)
+        if (p->writes[i] == value)
+            return true;
+    for (size_t i = 0; i < p->body->n_results; i++)
+        if (!p->body->results[i]->write && p->results[i] == value)
+            return true;
+    return false;
+}
+
+static void list_gives(const wf_session_plan *p, wf_session_fragment *f)
+{
+    for (size_t i = 0; i < f->body->n_outputs; i++)
+        if (is_needed(p, f, f->outputs[i]))
+            f->gives[f->n_gives++] = f->outputs[i];
+    for (size_t i = 0; i < f->body->n_receives; i++)
+        if (is_needed(p, f, f->receives[i]))
+            f->gives[f->n_gives++] = f->receives[i];
+}
+
+static bool is_sent_on(const wf_session_fragment *f, uint32_t value)
+{
+    for (size_t i = 0; i < f->body->n_sends; i++)
+        if (f->sends[i] == value)
+            return true;
+    return false;
+}
+
+/* What the fragment is given goes to its graph, or is sent on. */
+static wf_status add_port(wf_session_fragment *f, const char *name, uint32_t value, wf_err *err)
+{
+    int64_t at = f->plan ? wf_plan_find_input(f->plan, name) : -1;
+
+    if (at < 0 && (is_sent_on(f, value) || !f->plan))
+        return WF_OK;
+    if (at < 0)
+        return wf_fail(err, WF_PROTO, NULL, "a plan takes \"%.200s\", which is no input of it",
+                       name);
+    f->input_ports[f->n_ports] = (uint32_t)at;
+    f->input_values[f->n_ports++] = value;
+    return WF_OK;
+}
+
 static wf_status find_ports(wf_session_fragment *f, wf_err *err)
 {
     int64_t at;
 
-    for (size_t i = 0; i < f->body->n_inputs; i++) {
-        at = wf_plan_find_input(f->plan, f->body->inputs[i]);
-        if (at < 0)
-            return wf_fail(err, WF_PROTO, NULL, "a plan takes \"%.200s\", which is no input of it",
-                           f->body->inputs[i]);
-        f->input_ports[i] = (uint32_t)at;
-    }
+    for (size_t i = 0; i < f->body->n_inputs; i++)
+        WF_TRY(add_port(f, f->body->inputs[i], f->inputs[i], err));
+    for (size_t i = 0; i < f->body->n_receives; i++)
+        if (f->plan && wf_plan_find_input(f->plan, f->body->receives[i]->value) >= 0)
+            WF_TRY(add_port(f, f->body->receives[i]->value, f->receives[i], err));
     for (size_t i = 0; i < f->body->n_outputs; i++) {
-        at = wf_plan_find_output(f->plan, f->body->outputs[i]->output);
+        const char *output = f->body->outputs[i]->output;
+
+        at = f->plan ? wf_plan_find_output(f->plan, output) : -1;
         if (at < 0)
             return wf_fail(err, WF_PROTO, NULL, "a plan gives \"%.200s\", which it does not make",
-                           f->body->outputs[i]->output);
+                           output);
         f->output_ports[i] = (uint32_t)at;
     }
     return WF_OK;
@@ -182,22 +267,32 @@ static wf_status plan_fragment(wf_session_fragment *f, wf_pool *pool, wf_err *er
     const ProtobufCBinaryData *graph = &f->body->graph;
     wf_plan_options options = {.pool = pool, .limit_bytes = wf_plan_fair_limit(graph->len)};
 
-    WF_TRY(wf_onnx_decode(graph->data, graph->len, NULL, &f->graph, err));
-    WF_TRY(wf_plan_new(f->graph, &options, &f->plan, err));
+    f->is_here = true;
+    if (graph->len) {
+        WF_TRY(wf_onnx_decode(graph->data, graph->len, NULL, &f->graph, err));
+        WF_TRY(wf_plan_new(f->graph, &options, &f->plan, err));
+    }
     return find_ports(f, err);
 }
 
 static wf_status make_fragment(wf_session_fragment *f, const Weft__SessionFragment *body,
                                wf_err *err)
 {
+    size_t taken = body->n_inputs + body->n_receives, given = body->n_outputs + body->n_receives;
+
     f->body = body;
     f->inputs = calloc(body->n_inputs + 1, sizeof *f->inputs);
     f->outputs = calloc(body->n_outputs + 1, sizeof *f->outputs);
-    f->input_ports = calloc(body->n_inputs + 1, sizeof *f->input_ports);
+    f->receives = calloc(body->n_receives + 1, sizeof *f->receives);
+    f->sends = calloc(body->n_sends + 1, sizeof *f->sends);
+    f->gives = calloc(given + 1, sizeof *f->gives);
+    f->input_ports = calloc(taken + 1, sizeof *f->input_ports);
+    f->input_values = calloc(taken + 1, sizeof *f->input_values);
     f->output_ports = calloc(body->n_outputs + 1, sizeof *f->output_ports);
-    return f->inputs && f->outputs && f->input_ports && f->output_ports
+    return f->inputs && f->outputs && f->receives && f->sends && f->gives && f->input_ports &&
+                   f->input_values && f->output_ports
                ? WF_OK
-               : wf_fail_nomem(err, body->n_inputs * sizeof *f->inputs);
+               : wf_fail_nomem(err, taken * sizeof *f->inputs);
 }
 
 static wf_status make_room(wf_session_plan *p, wf_err *err)
@@ -211,10 +306,31 @@ static wf_status make_room(wf_session_plan *p, wf_err *err)
     p->fragments = calloc(b->n_fragments + 1, sizeof *p->fragments);
     p->reads = calloc(b->n_reads + 1, sizeof *p->reads);
     p->writes = calloc(b->n_writes + 1, sizeof *p->writes);
+    p->after = calloc(b->n_writes + 1, sizeof *p->after);
     p->results = calloc(b->n_results + 1, sizeof *p->results);
-    return p->values && p->fragments && p->reads && p->writes && p->results
+    return p->values && p->fragments && p->reads && p->writes && p->after && p->results
                ? WF_OK
                : wf_fail_nomem(err, b->n_reads * sizeof *p->reads);
+}
+
+static wf_status check_far(const wf_session_place *place, const Weft__SessionFragment *f,
+                           wf_err *err)
+{
+    size_t bytes;
+
+    for (size_t i = 0; i < f->n_receives; i++) {
+        const Weft__SessionReceive *r = f->receives[i];
+
+        if (r->from >= place->n_workers || r->number >= WF_RENDEZVOUS_NUMBERS || !r->head)
+            return wf_fail(err, WF_PROTO, NULL, "Recv %u of worker %u of %u", r->number, r->from,
+                           place->n_workers);
+        WF_TRY(wf_tensor_head_check(r->head, &bytes, err));
+    }
+    for (size_t i = 0; i < f->n_sends; i++)
+        if (f->sends[i]->to >= place->n_workers || f->sends[i]->number >= WF_RENDEZVOUS_NUMBERS)
+            return wf_fail(err, WF_PROTO, NULL, "Send %u to worker %u of %u", f->sends[i]->number,
+                           f->sends[i]->to, place->n_workers);
+    return WF_OK;
 }
 
 static wf_status make(wf_session_plan *p, wf_session_plans *h, const wf_session_place *place,
@@ -230,6 +346,8 @@ static wf_status make(wf_session_plan *p, wf_session_plans *h, const wf_session_
         if (f->body->worker >= place->n_workers)
             return wf_fail(err, WF_PROTO, NULL, "a plan for worker %u of %u", f->body->worker,
                            place->n_workers);
+        WF_TRY(check_far(place, f->body, err));
+        list_gives(p, f);
         if (f->body->worker == place->worker)
             WF_TRY(plan_fragment(f, place->pool, err));
         else

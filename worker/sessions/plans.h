@@ -18,12 +18,18 @@ enum {
 /* A fragment, with the places of its inputs and outputs among the plan's values. */
 typedef struct wf_session_fragment {
     const Weft__SessionFragment *body;
-    uint32_t *inputs, *outputs;           /* [body->n_inputs], [body->n_outputs] */
-    wf_graph *graph;                      /* of this worker's, as is what follows */
-    wf_plan *plan;                        /* NULL: another worker has it */
-    uint32_t *input_ports, *output_ports; /* the same in the plan */
-    bool is_sent;                         /* to that worker, as far as is known */
-    uint32_t handle;                      /* there */
+    uint32_t *inputs, *outputs; /* [body->n_inputs], [body->n_outputs] */
+    uint32_t *receives, *sends; /* [body->n_receives], [body->n_sends] */
+    uint32_t *gives, n_gives;   /* of what it makes and receives, what is needed outside of it */
+    bool is_here;               /* it is this worker's, as is what follows */
+    wf_graph *graph;            /* NULL: it computes nothing */
+    wf_plan *plan;              /* the same */
+    uint32_t *input_ports;      /* [n_ports] in the plan */
+    uint32_t *input_values;     /* the same: values that they take */
+    uint32_t n_ports;
+    uint32_t *output_ports; /* [body->n_outputs] in the plan */
+    bool is_sent;           /* to that worker, as far as is known */
+    uint32_t handle;        /* there */
 } wf_session_fragment;
 
 /* A plan with what it reads, writes and gives; all numbers in it are in range. */
@@ -34,6 +40,8 @@ typedef struct wf_session_plan {
     wf_session_fragment *fragments; /* [body->n_fragments] */
     uint32_t *reads;                /* [body->n_reads]: values, as are the two below */
     uint32_t *writes;               /* [body->n_writes] */
+    uint32_t *after;                /* [n_early]: values that the variables are after them */
+    uint32_t n_early;               /* the first so many writes are made while the run computes */
     uint32_t *results;              /* [body->n_results], where no write is named */
     uint32_t users;                 /* runs that hold it: it stays as long */
     uint64_t used;                  /* when last, to make room */
@@ -61,6 +69,8 @@ WF_MUST_USE wf_status wf_session_plans_put(wf_session_plans *h, Weft__SessionPla
 wf_session_plan *wf_session_plans_take(wf_session_plans *h, uint64_t session, uint32_t handle);
 /* The value of that name; UINT32_MAX when there is none. */
 uint32_t wf_session_plan_value(const wf_session_plan *p, const char *name);
+/* Whether it sends or receives. */
+bool wf_session_plan_is_far(const wf_session_plan *p);
 /* One user less; *p is NULL then. NULL is fine. */
 void wf_session_plan_leave(wf_session_plan **p);
 /* Frees all; there are no users. */

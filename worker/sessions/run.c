@@ -19,6 +19,7 @@ static void free_run(wf_session_run *r)
         wf_tensor_free(&r->after[i]);
     free(r->values);
     free(r->asked);
+    free(r->asked_of);
     free(r->states);
     free(r->sent);
     free(r->after);
@@ -31,7 +32,9 @@ void wf_run_drop(wf_sessions *s, wf_session_run *r)
 {
     wf_session_run **at = &s->runs;
 
+    wf_far_give_up(s, r);
     wf_requests_drop_of(&s->requests, r);
+    wf_rendezvous_forget(s->rendezvous, r);
     while (*at != r)
         at = &(*at)->next;
     *at = r->next;
@@ -117,7 +120,8 @@ static wf_status write_next(wf_sessions *s, wf_session_run *r, wf_err *err)
     ask.action = w->action;
     ask.name = w->variable;
     ask.sequence = r->ask->sequence + r->n_written;
-    ask.wants_value = is_fetched(r, r->n_written);
+    ask.since = r->ask->sequence;
+    ask.wants_value = is_fetched(r, r->n_written) || r->n_written < r->plan->n_early;
     return ask_ps(s, r, &ask, r->values[r->plan->writes[r->n_written]], &r->writing, err);
 }
 
@@ -174,20 +178,29 @@ static wf_status check_values(const wf_session_run *r, wf_err *err)
     return WF_OK;
 }
 
+/* The next write whose result fragments wait for, if what it takes is there. */
+static wf_status write_early(wf_sessions *s, wf_session_run *r, wf_err *err)
+{
+    if (r->writing || r->n_written >= r->plan->n_early || !r->values[r->plan->writes[r->n_written]])
+        return WF_OK;
+    return write_next(s, r, err);
+}
+
 /* As far as it can go without an answer; *done when it has answered. Errors are the client's. */
 static wf_status go_on(wf_sessions *s, wf_session_run *r, bool *done, wf_err *err)
 {
-    bool computed = false;
+    bool left = false, waits = false;
 
     *done = false;
     if (r->waiting) /* S1 */
         return WF_OK;
-    wf_assert(!r->writing); /* S2 */
-    WF_TRY(wf_run_fragments(s, r, &computed, err));
-    if (!computed)
+    WF_TRY(wf_run_fragments(s, r, &left, &waits, err));
+    WF_TRY(write_early(s, r, err));
+    if (r->writing) /* S2 */
         return WF_OK;
-    if (!r->n_written)
-        WF_TRY(check_values(r, err));
+    if (left)
+        return waits ? WF_OK : wf_run_is_stuck(r, err);
+    WF_TRY(check_values(r, err));
     if (r->n_written < r->plan->body->n_writes)
         return write_next(s, r, err);
     *done = true;
@@ -228,10 +241,11 @@ static wf_status make_room(wf_session_run *r, wf_err *err)
 
     r->values = calloc(n + 1, sizeof(*r->values));
     r->asked = calloc(n + 1, sizeof *r->asked);
+    r->asked_of = calloc(n + 1, sizeof *r->asked_of);
     r->states = calloc(fragments + 1, sizeof *r->states);
     r->sent = calloc(fragments + 1, sizeof *r->sent);
     r->after = calloc(r->plan->body->n_writes + 1, sizeof(*r->after));
-    return r->values && r->asked && r->states && r->sent && r->after
+    return r->values && r->asked && r->asked_of && r->states && r->sent && r->after
                ? WF_OK
                : wf_fail_nomem(err, n * sizeof(*r->values));
 }
@@ -264,6 +278,9 @@ wf_status wf_run_begin(wf_sessions *s, wf_peer *client, const wf_msg *m, Weft__R
     rc = make_room(r, &why);
     if (rc == WF_OK)
         rc = take_feeds(r, m, &why);
+    if (rc == WF_OK && !r->ask->run && wf_session_plan_is_far(r->plan))
+        rc = wf_fail(&why, WF_PROTO, "upgrade the client",
+                     "a run with Sends or Recvs has no number");
     if (rc == WF_OK)
         rc = read_all(s, r, &why);
     if (rc == WF_OK)
@@ -289,6 +306,23 @@ static wf_status take_value(const wf_msg *m, const Weft__VariableAnswer *body, w
     return wf_tensors_take(m, 0, body->tensor, out, err);
 }
 
+/* The change is made; who needs its result gets it. */
+static wf_status take_write(wf_session_run *r, const wf_msg *m, const Weft__VariableAnswer *body,
+                            wf_err *err)
+{
+    uint32_t write = r->n_written;
+
+    r->writing = 0;
+    if (is_fetched(r, write))
+        WF_TRY(take_value(m, body, &r->after[write], err));
+    if (write < r->plan->n_early) {
+        wf_tensor_free(&r->values[r->plan->after[write]]);
+        WF_TRY(take_value(m, body, &r->values[r->plan->after[write]], err));
+    }
+    r->n_written++;
+    return WF_OK;
+}
+
 /* Of a ps. Errors are the client's. */
 static wf_status take_answer(wf_session_run *r, const wf_msg *m, const Weft__VariableAnswer *body,
                              wf_err *err)
@@ -303,11 +337,7 @@ static wf_status take_answer(wf_session_run *r, const wf_msg *m, const Weft__Var
         wf_tensor_free(&r->values[value]);
         return take_value(m, body, &r->values[value], err);
     }
-    r->writing = 0;
-    if (is_fetched(r, r->n_written))
-        WF_TRY(take_value(m, body, &r->after[r->n_written], err));
-    r->n_written++;
-    return WF_OK;
+    return take_write(r, m, body, err);
 }
 
 static wf_status on_ps(wf_session_run *r, const wf_msg *m, wf_err *err)
@@ -321,20 +351,34 @@ static wf_status on_ps(wf_session_run *r, const wf_msg *m, wf_err *err)
     return rc;
 }
 
-wf_status wf_run_on_answer(wf_sessions *s, wf_session_run *r, const wf_msg *m, wf_err *err)
+wf_status wf_run_go_on(wf_sessions *s, wf_session_run *r, wf_err *err)
 {
-    uint32_t at = place_of(r->sent, r->plan->body->n_fragments, m->head.request);
     bool done = false;
     wf_err why = {0};
-    wf_status rc;
+    wf_status rc = go_on(s, r, &done, &why);
 
-    if (m->head.kind == WF_VARIABLE_OK)
-        rc = on_ps(r, m, &why);
-    else
-        rc = at == UINT32_MAX ? wf_fail(&why, WF_PROTO, "upgrade it", "a worker answers with %s",
-                                        wf_kind_name(m->head.kind))
-                              : wf_run_on_fragment(s, r, at, m, &why);
-    if (rc == WF_OK)
-        rc = go_on(s, r, &done, &why);
     return settle(s, r, rc, done, &why, err);
+}
+
+/* Errors are the client's. */
+static wf_status on_worker(wf_sessions *s, wf_session_run *r, const wf_msg *m, wf_err *err)
+{
+    uint32_t number = m->head.request;
+    uint32_t value = place_of(r->asked, r->plan->n_values, number);
+    uint32_t at = place_of(r->sent, r->plan->body->n_fragments, number);
+
+    if (m->head.kind == WF_TAKE_OK && value != UINT32_MAX)
+        return wf_far_on_taken(r, value, m, err);
+    if (m->head.kind != WF_TAKE_OK && at != UINT32_MAX)
+        return wf_run_on_fragment(s, r, at, m, err);
+    return wf_fail(err, WF_PROTO, "upgrade it", "a worker answers with %s",
+                   wf_kind_name(m->head.kind));
+}
+
+wf_status wf_run_on_answer(wf_sessions *s, wf_session_run *r, const wf_msg *m, wf_err *err)
+{
+    wf_err why = {0};
+    wf_status rc = m->head.kind == WF_VARIABLE_OK ? on_ps(r, m, &why) : on_worker(s, r, m, &why);
+
+    return rc == WF_OK ? wf_run_go_on(s, r, err) : settle(s, r, rc, false, &why, err);
 }

@@ -15,6 +15,7 @@ enum { MOST_CLIENTS = 256, OWED_MOST = 2 * WF_TENSORS_BYTES };
 wf_status wf_sessions_new(const wf_sessions_conf *conf, wf_sessions **out, wf_err *err)
 {
     wf_sessions *s = calloc(1, sizeof *s);
+    wf_status rc;
 
     *out = s;
     if (!s)
@@ -24,10 +25,11 @@ wf_status wf_sessions_new(const wf_sessions_conf *conf, wf_sessions **out, wf_er
     s->id = wf_random_id();
     s->ps = calloc(conf->tasks->n_ps + 1, sizeof(*s->ps));
     s->workers = calloc(conf->tasks->n_workers + 1, sizeof(*s->workers));
-    if (s->ps && s->workers)
-        return WF_OK;
-    wf_sessions_free(out);
-    return wf_fail_nomem(err, conf->tasks->n_ps * sizeof(*s->ps));
+    rc = s->ps && s->workers ? wf_rendezvous_new(&conf->sent, &s->rendezvous, err)
+                             : wf_fail_nomem(err, conf->tasks->n_ps * sizeof(*s->ps));
+    if (rc != WF_OK)
+        wf_sessions_free(out);
+    return rc;
 }
 
 void wf_sessions_free(wf_sessions **s)
@@ -38,6 +40,7 @@ void wf_sessions_free(wf_sessions **s)
         wf_run_drop(*s, (*s)->runs);
     wf_requests_close(&(*s)->requests);
     wf_session_plans_close(&(*s)->plans);
+    wf_rendezvous_free(&(*s)->rendezvous);
     wf_pool_free(&(*s)->pool);
     free((*s)->ps);
     free((*s)->workers);
@@ -196,6 +199,8 @@ static wf_status on_message(wf_sessions *s, wf_peer *from, const wf_msg *m, int6
         return on_plan(s, from, m, err);
     case WF_RUN:
         return on_run(s, from, m, now_ns, err);
+    case WF_TAKE:
+        return wf_far_on_take(s, from, m, err);
     default:
         return WF_OK;
     }
@@ -215,14 +220,16 @@ wf_status wf_sessions_on_client(wf_sessions *s, wf_event *ev, int64_t now_ns, wf
     wf_status rc = WF_OK;
 
     s->now_ns = now_ns;
-    if (ev->kind == WF_EV_DOWN)
+    if (ev->kind == WF_EV_DOWN) {
         drop_runs_of(s, ev->peer);
+        wf_rendezvous_forget(s->rendezvous, ev->peer);
+    }
     if (ev->kind != WF_EV_MESSAGE && ev->kind != WF_EV_BEAT)
         return WF_OK;
     if (ev->kind == WF_EV_MESSAGE)
         rc = on_message(s, ev->peer, ev->msg, now_ns, err);
     wf_net_free_msg(s->conf.net, &ev->msg);
-    return rc;
+    return rc == WF_OK ? wf_far_deliver(s, err) : rc;
 }
 
 /* ---- ps, and other workers ---- */
@@ -255,6 +262,7 @@ wf_status wf_sessions_on_ps(wf_sessions *s, wf_event *ev, int64_t now_ns, wf_err
     s->now_ns = now_ns;
     switch (ev->kind) {
     case WF_EV_UP:
+        WF_TRY(wf_far_on_up(s, ev->peer, err));
         return wf_requests_on_up(&s->requests, ev->peer, err);
     case WF_EV_REFUSED:
         return on_refused(s, ev->peer, &ev->err, err);
@@ -262,7 +270,7 @@ wf_status wf_sessions_on_ps(wf_sessions *s, wf_event *ev, int64_t now_ns, wf_err
         if (wf_requests_answered(&s->requests, ev->peer, ev->msg->head.request, &user))
             rc = wf_run_on_answer(s, user, ev->msg, err);
         wf_net_free_msg(s->conf.to_ps, &ev->msg);
-        return rc;
+        return rc == WF_OK ? wf_far_deliver(s, err) : rc;
     default:
         return WF_OK;
     }
@@ -276,6 +284,8 @@ static wf_status end_late(wf_sessions *s, wf_session_run *r, wf_err *err)
     wf_err why = {0};
     char text[32];
 
+    if (wf_far_is_late(s, r, &why))
+        return wf_run_fail(s, r, &why, err);
     wf_fail(&why, WF_TIMEOUT,
             r->n_written || r->writing ? "some of its changes may be made; see: weft status"
                                        : "is it up? see it with: weft status",
@@ -292,12 +302,13 @@ wf_status wf_sessions_advance(wf_sessions *s, int64_t now_ns, wf_err *err)
         if (now_ns >= r->end_ns)
             WF_TRY(end_late(s, r, err));
     }
+    wf_rendezvous_advance(s->rendezvous, now_ns);
     return WF_OK;
 }
 
 int64_t wf_sessions_deadline(const wf_sessions *s)
 {
-    int64_t soonest_ns = INT64_MAX;
+    int64_t soonest_ns = wf_rendezvous_deadline(s->rendezvous);
 
     for (const wf_session_run *r = s->runs; r; r = r->next)
         soonest_ns = WF_MIN(soonest_ns, r->end_ns);

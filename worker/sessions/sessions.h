@@ -3,8 +3,10 @@
  *
  * A run: READING, until the ps have sent all variables of its plan; COMPUTING, here and by other
  * workers; WRITING, one change after the other, each when the ps has made the one before; then it
- * is answered. A run whose client has lost its link is dropped: the client asks again over the next
- * one, and changes that were made have sequences by which the ps know them.
+ * is answered. Changes whose results are computed with are made before, while it computes. What it
+ * sends to other tasks lies here until they ask (rendezvous.h). A run whose client has lost its
+ * link is dropped: the client asks again over the next one, and changes that were made have
+ * sequences by which the ps know them.
  *
  * No socket, no clock, no thread: events of two nets and the time go in. One net takes in clients,
  * as this worker; over the other one ps and
@@ -13,8 +15,8 @@
  *
  * Invariants
  *   S1  a run computes with variables that were all read after it came
- *   S2  a change of a run is sent when all is computed, and all changes before it in the run are
- * made
+ *   S2  a change of a run is sent when all changes before it in the run are made; and when all is
+ *       computed, unless fragments wait for its result
  */
 #ifndef WF_WORKER_SESSIONS_SESSIONS_H
 #define WF_WORKER_SESSIONS_SESSIONS_H
@@ -22,6 +24,7 @@
 #include "common/base/status.h"
 #include "common/wire/net.h"
 #include "common/wire/tasks.h"
+#include "worker/sessions/rendezvous.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -35,8 +38,9 @@ typedef struct wf_sessions_conf {
     wf_status (*dial)(void *arg, wf_task task, const char *address, wf_transport **out,
                       wf_err *err);
     void *dial_arg;
-    uint32_t threads; /* that compute; they are started with the first plan */
-    bool checksums;   /* of payloads that are sent */
+    uint32_t threads;          /* that compute; they are started with the first plan */
+    bool checksums;            /* of payloads that are sent */
+    wf_rendezvous_limits sent; /* of values that nobody has received */
 } wf_sessions_conf;
 
 /* The caller owns *out; what *conf points to is borrowed for its life. Errors: WF_NOMEM. */

@@ -12,7 +12,8 @@ const wf_op wf_op_read =
     WF_OPERATION(WF_DOMAIN_WEFT, "Read", 1, 1, 1, 1, 1, WF_OP_STATEFUL, wf_infer_like_input,
                  .means = "(variable) -> its value as the run begins; in sessions");
 
-/* ai.weft Assign, AssignAdd: at the end of the run, in the order of the graph. */
+/* ai.weft Assign, AssignAdd: at the end of the run, in the order of the graph; an AssignAdd that a
+ * node computes with before. */
 
 static wf_status infer_assign(wf_graph *g, wf_node *n, wf_err *err)
 {
@@ -40,6 +41,5 @@ const wf_op wf_op_assign =
                           "ends; in sessions");
 const wf_op wf_op_assign_add =
     WF_OPERATION(WF_DOMAIN_WEFT, "AssignAdd", 1, 2, 2, 1, 1, WF_OP_STATEFUL, infer_assign,
-                 .means = "(variable, value) -> the variable, when the value has been added to it "
-                          "as the run ends; in sessions, which may fetch it and not compute with "
-                          "it");
+                 .means = "(variable, value) -> the variable, when the value has been added to it; "
+                          "in sessions");
