@@ -2,6 +2,7 @@
 /* cmd/cli/status.c */
 #include "cmd/cli/ask.h"
 #include "cmd/cli/cli.h"
+#include "cmd/cli/contained.h"
 #include "cmd/cli/following.h"
 #include "cmd/cli/lost.h"
 #include "cmd/cli/picture.h"
@@ -46,8 +47,9 @@ static wf_status ask(const wf_cluster_conf *conf, const char *command, const cha
 }
 
 /* What the master tells; where there is none, what runs have left. */
-static wf_status look(const wf_cluster_conf *conf, json_t **picture, wf_err *err)
+static wf_status look(const request *r, json_t **picture, wf_err *err)
 {
+    const wf_cluster_conf *conf = r->conf;
     wf_status rc = wf_super_check_up(conf, err);
     bool up = rc == WF_OK;
 
@@ -58,7 +60,11 @@ static wf_status look(const wf_cluster_conf *conf, json_t **picture, wf_err *err
     if (rc != WF_OK)
         return rc;
     json_object_set_new(*picture, "up", json_boolean(up));
-    return up ? wf_past_complete(conf, *picture, err) : WF_OK;
+    if (up)
+        rc = wf_past_complete(conf, *picture, err);
+    if (rc == WF_OK && up && !r->job)
+        rc = wf_contained_add(conf, r->all || r->json, *picture, err);
+    return rc;
 }
 
 /* ---- printed ---- */
@@ -104,6 +110,7 @@ static wf_status print_text(FILE *f, const request *r, json_t *picture, wf_err *
         WF_TRY(wf_picture_job(f, r->conf, job, err));
     } else {
         WF_TRY(wf_picture_jobs(f, picture, r->all, err));
+        WF_TRY(wf_picture_contained(f, picture, r->all, err));
     }
     if (!up)
         wf_term_print(f,
@@ -148,7 +155,7 @@ static wf_status print_once(FILE *f, const request *r, wf_err *err)
 
     if (r->placement)
         return print_placement(f, r, err);
-    rc = look(r->conf, &picture, err);
+    rc = look(r, &picture, err);
 
     if (rc == WF_OK)
         rc = r->json ? print_json(r, picture, err) : print_text(f, r, picture, err);
@@ -279,12 +286,14 @@ const wf_cmd wf_cmd_status = {
         "weft status [JOB] [--watch] [--all] [--placement] [--json] [--cluster FILE]\n"
         "\n"
         "Without JOB: the tasks with their state, process, rate and, after a restart, the reason;\n"
-        "and the jobs, running ones first, with the ten that ended last.\n"
+        "and the jobs, running ones first, with the ten that ended last; and variables of "
+        "sessions,\n"
+        "with those sessions that used their container in the last ten minutes.\n"
         "With JOB (the job's newest run, or a run like digits#2): its state, rate, learning rate,\n"
         "checkpoints, last epochs, and what failures have cost.\n"
         "If no cluster is up, the jobs are read from their files.\n"
         "  --watch, -w  repeat every second until Ctrl-C (every ten seconds into a pipe)\n"
-        "  --all, -a    show all jobs that have ended\n"
+        "  --all, -a    show all jobs that have ended, and all variables of sessions\n"
         "  --job JOB    the same as JOB\n"
         "  --placement  what each ps holds of the running job, what is pulled from it and pushed "
         "to\n"

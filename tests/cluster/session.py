@@ -4,6 +4,7 @@ that all of them see, graphs that workers compute, tasks that die, and what cann
 import contextlib
 import io
 import itertools
+import json
 import os
 import re
 import subprocess
@@ -250,6 +251,56 @@ def variables_end_with_their_ps(weft):
         check((again.read("w") == W).all() and s.run("count") == 0, "they are made anew")
 
 
+def variables_are_in_the_status(weft):
+    """Of all ps and containers, with those who use them."""
+    with up(weft) as c:
+        c.must("up")
+        check("CONTAINER" not in c.must("status").out, "there are none")
+        check(json.loads(c.must("status", "--json").out)["containers"] == [], "and no list")
+        a, b = session(c), session(c, "ps 1")
+        other = session(c, "worker 0", container="other")
+        for i in range(4):
+            a.variable(f"v{i}", np.zeros((2, i), "float32"))
+        b.read("v1")
+        other.variable("n", 7)
+        other.variable("sp\x1b[31m ace", 1.0)
+        until(lambda: sum(t.get("session_variables", 0) for t in
+                          json.loads(c.must("status", "--json").out)["tasks"]) == 6, "all are counted")
+        out = c.must("status").out
+        rows = [re.split(r"  +", row) for row in out[out.index("CONTAINER"):].splitlines()]
+        homes = [row[-1] for row in rows[1:]]
+        check(rows[0] == ["CONTAINER", "SESSIONS", "VARIABLE", "DTYPE", "SHAPE", "BYTES", "PS"], rows)
+        check(rows[1][:6] == ["-", "2", "v0", "float32", "[2, 0]", "0 B"], rows[1])
+        check([row[1] for row in rows[2:5]] == ["v1", "v2", "v3"], rows)
+        check(rows[5][:6] == ["other", "1", "n", "int64", "[]", "8 B"], rows[5])
+        check(rows[6][1] == r"sp\x1b[31m ace" and len(rows) == 7, rows)
+        check(set(homes) == {"ps/0", "ps/1"}, homes)
+        picture = json.loads(c.must("status", "--json").out)
+        check([(k["container"], k["sessions"], [v["name"] for v in k["variables"]])
+               for k in picture["containers"]] ==
+              [("", 2, ["v0", "v1", "v2", "v3"]), ("other", 1, ["n", r"sp\x1b[31m ace"])], picture)
+        check(picture["containers"][0]["variables"][3] ==
+              {"name": "v3", "dtype": "float32", "shape": [2, 3], "bytes": 24, "ps": homes[3]}, picture)
+        for i in range(1200):
+            a.variable(f"many{i:04}", 0.0)
+        until(lambda: sum(t.get("session_variables", 0) for t in
+                          json.loads(c.must("status", "--json").out)["tasks"]) == 1206, "all are counted")
+        listed = json.loads(c.must("status", "--json").out)["containers"][0]["variables"]
+        check([v["name"] for v in listed] == sorted(v["name"] for v in listed) and len(listed) == 1204,
+              len(listed))
+        check("1186 others; all of them: weft status --all" in c.must("status").out, "cut")
+        check(" many1199 " in c.must("status", "--all").out, "uncut")
+        with stopped(c, homes[0]):
+            out = c.must("status").out
+            check(f"the variables of sessions on {homes[0]} are not known: no answer from {homes[0]}" in out
+                  and any(row.endswith(({"ps/0", "ps/1"} - {homes[0]}).pop())
+                          for row in out[out.index("CONTAINER"):].splitlines()), out)
+        other.remove("n")
+        other.remove("sp\x1b[31m ace")
+        until(lambda: [k["container"] for k in json.loads(c.must("status", "--json").out)["containers"]]
+              == [""], "what is removed is not listed")
+
+
 def a_job_trains_as_it_does_alone(weft):
     """Its losses are the same bits with and without sessions beside it, whose variables have the names
     of its own."""
@@ -403,6 +454,6 @@ def workers_cost_nothing_while_nobody_asks(weft):
 weftlib.main([two_sessions_through_any_two_tasks_see_each_other, two_sessions_in_python,
               a_graph_runs_on_the_worker_it_is_opened_at, models_of_any_size_are_extended_from_files,
               a_graph_goes_from_worker_to_worker, sums_of_many_sessions_lose_nothing, a_task_that_dies_is_named_and_comes_back,
-              variables_end_with_their_ps, a_job_trains_as_it_does_alone, what_cannot_be_is_told,
+              variables_end_with_their_ps, variables_are_in_the_status, a_job_trains_as_it_does_alone, what_cannot_be_is_told,
               the_examples_of_documents_run, a_forked_child_opens_its_own, a_session_rests_for_longer_than_links_do,
               a_cluster_without_ps_says_so, workers_cost_nothing_while_nobody_asks])
