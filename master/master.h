@@ -72,6 +72,9 @@ typedef struct wf_prepared {
         size_t n;
     } * hosts; /* [n_hosts] */
     size_t n_hosts;
+    Weft__FileRecords **near; /* [n_near]: of a prediction, whose request says which records are
+                               * near which of `hosts`: runs of records, as if they were files */
+    size_t n_near;
     bool balances;       /* slices are moved from ps with more traffic than others */
     double balance_over; /* how much, against the mean, is too much; and for how long */
     int64_t balance_after_ns;

@@ -6,6 +6,7 @@
 #include "cmd/cli/following.h"
 #include "cmd/cli/library.h"
 #include "cmd/cli/place.h"
+#include "cmd/cli/predict_hosts.h"
 #include "cmd/cli/predict_spread.h"
 #include "cmd/cli/progress.h"
 #include "cmd/cli/term.h"
@@ -33,6 +34,7 @@ enum { QUIET_NS = 2 * WF_NS_PER_S /* shorter ones show no progress */ };
 typedef struct request {
     const char *what, *cluster, *from, *out;
     wf_words inputs; /* NAME=FILE */
+    wf_words hosts;  /* FILE=HOST,HOST */
     wf_prediction_ask ask;
     uint32_t threads;
     bool spread;
@@ -415,15 +417,12 @@ static wf_status read_args(int argc, char *argv[], request *r, wf_err *err)
 {
     const char *batch = NULL, *threads = NULL, *split = NULL;
     wf_words words;
-    const wf_flag flags[] = {{"input", 'i', .words = &r->inputs},
-                             {"output", 'o', .value = &r->out},
-                             {"from", 0, .value = &r->from},
-                             {"batch", 0, .value = &batch},
-                             {"split-records", 0, .value = &split},
-                             {"threads", 0, .value = &threads},
-                             {"spread", 0, .set = &r->spread},
-                             {"cluster", 0, .value = &r->cluster},
-                             {0}};
+    const wf_flag flags[] = {
+        {"input", 'i', .words = &r->inputs},   {"output", 'o', .value = &r->out},
+        {"from", 0, .value = &r->from},        {"batch", 0, .value = &batch},
+        {"split-records", 0, .value = &split}, {"threads", 0, .value = &threads},
+        {"spread", 0, .set = &r->spread},      {"hosts", 0, .words = &r->hosts},
+        {"cluster", 0, .value = &r->cluster},  {0}};
 
     WF_TRY(wf_args(flags, argc, argv, 1, 1, &words, err));
     r->what = words.word[0];
@@ -436,7 +435,10 @@ static wf_status read_args(int argc, char *argv[], request *r, wf_err *err)
     WF_TRY(shared_path(r, r->out, &r->ask.out, err));
     for (size_t i = 0; i < r->inputs.n; i++)
         WF_TRY(take_input(r, r->inputs.word[i], err));
-    return WF_OK;
+    if (r->hosts.n && !r->spread)
+        return wf_fail(err, WF_USAGE, "add --spread, or leave --hosts out",
+                       "--hosts says which workers get which splits, and this process has all");
+    return wf_predict_hosts(&r->hosts, r->here, r->arena, &r->ask, err);
 }
 
 static wf_status run(int argc, char *argv[], wf_err *err)
@@ -482,6 +484,9 @@ const wf_cmd wf_cmd_predict = {
         "read\n"
         "                the files, and write parts, under the same paths; a model that \"place\"\n"
         "                divides is computed by the workers that it names, each a part of it\n"
+        "  --hosts FILE=HOST,HOST   with --spread: hosts that have the file, or the files of a "
+        "pattern,\n"
+        "                near; their workers get its splits first (may be repeated)\n"
         "  --cluster FILE   the cluster; otherwise ./cluster.yaml, or the local one\n"
         "\n"
         "OUT takes its name when it is whole. Until then its parts are in OUT.parts: the same "

@@ -34,6 +34,7 @@ struct wf_sequence {
     file *files; /* [n_files] */
     size_t n_files;
     uint64_t records;
+    bool is_text;
     wf_dataset *open;    /* that holds records [begin, end); of text all */
     uint64_t begin, end; /* none: 0, 0 */
 };
@@ -159,6 +160,7 @@ static wf_status open_text(wf_sequence *s, wf_err *err)
     WF_TRY(wf_dataset_open(&s->spec, &s->open, err));
     s->info = *wf_dataset_field(s->open, 0);
     s->end = s->records = wf_dataset_records(s->open);
+    s->is_text = true;
     return WF_OK;
 }
 
@@ -228,6 +230,15 @@ const wf_field_info *wf_sequence_field(const wf_sequence *s)
 const char *wf_sequence_file(const wf_sequence *s, size_t i)
 {
     return i < s->n_files ? s->files[i].shown : NULL;
+}
+
+bool wf_sequence_part(const wf_sequence *s, size_t i, const char **path, uint64_t *records)
+{
+    if (i >= s->n_files)
+        return false;
+    *path = s->files[i].shown;
+    *records = s->files[i].end - s->files[i].first;
+    return !s->is_text || wf_dataset_part(s->open, i, path, records);
 }
 
 /* ---- read ---- */

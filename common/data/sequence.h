@@ -13,6 +13,7 @@
 
 #include "common/base/status.h"
 #include "common/data/data.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,6 +31,9 @@ uint64_t wf_sequence_records(const wf_sequence *s);
 const wf_field_info *wf_sequence_field(const wf_sequence *s);
 /* The files, in order, without "#NAME"; borrowed. NULL behind the last. */
 const char *wf_sequence_file(const wf_sequence *s, size_t i);
+
+/* File i with how many records are of it, as wf_dataset_part says. */
+bool wf_sequence_part(const wf_sequence *s, size_t i, const char **path, uint64_t *records);
 
 /* Writes n records from `first` on, which there are, into out as wf_dataset_gather does. Going on
  * where the last call ended is cheapest. Errors: those of wf_dataset_open and wf_dataset_gather;

@@ -31,8 +31,23 @@ enum {
     WF_PREDICTION_INPUTS = 64,
     WF_PREDICTION_FILES = 4096, /* paths and patterns of an input */
     WF_PREDICTION_BATCH = 256,
-    WF_PREDICTION_TEXT = 8 << 20 /* bytes of a request */
+    WF_PREDICTION_TEXT = 8 << 20, /* bytes of a request */
+    WF_PREDICTION_NEAR = 4096     /* runs of records that are near the same hosts */
 };
+
+/* Hosts that have files near: those whose path is `match`, or matches it as in fnmatch(3). */
+typedef struct wf_prediction_hosts {
+    const char *match;
+    const char *const *hosts; /* [n] */
+    size_t n;
+} wf_prediction_hosts;
+
+/* Records that follow each other and are near the same hosts. */
+typedef struct wf_prediction_run {
+    uint64_t records;
+    const char *const *hosts; /* [n_hosts] */
+    size_t n_hosts;
+} wf_prediction_run;
 
 /* What is asked for. All borrowed; paths that other processes are to understand are absolute. */
 typedef struct wf_prediction_ask {
@@ -53,6 +68,11 @@ typedef struct wf_prediction_ask {
     uint64_t split_records; /* of a part; 0: chosen */
     uint64_t records;       /* in all, as whoever asked has found them; 0: not known yet */
     uint64_t tag;           /* of the request, in the names of its parts; 0: made of it */
+    const wf_prediction_hosts *hosts; /* [n_hosts], beside those of the job */
+    size_t n_hosts;
+    const wf_prediction_run *near; /* [n_near]: of a request that was read; the outputs are the
+                                    * same with it and without */
+    size_t n_near;
 } wf_prediction_ask;
 
 /* An output of a divided model. Axis i has sizes[i] elements, or where that is negative -sizes[i]

@@ -2,6 +2,7 @@
 /* common/session/prediction_request.c - a request as JSON: for other processes, and to be compared
  * with what is asked for later. */
 #include "common/ckpt/json.h"
+#include "common/session/prediction_near.h"
 #include "common/session/prediction_state.h"
 
 #include <inttypes.h>
@@ -103,10 +104,13 @@ static wf_status write_object(json_t *o, wf_bytes *out, wf_err *err)
 wf_status wf_prediction_write(const wf_prediction *p, wf_bytes *out, wf_err *err)
 {
     char tag[32];
-    json_t *o;
+    json_t *o, *near;
 
     wf_json_begin();
     o = request_of(&p->ask);
+    near = wf_prediction_near(p);
+    if (near)
+        json_object_set_new(o, "near", near);
     snprintf(tag, sizeof tag, "%016" PRIx64, p->ask.tag);
     json_object_set_new(o, "tag", json_string(tag));
     return write_object(o, out, err);
@@ -258,6 +262,7 @@ static wf_status take(const json_t *o, wf_arena *a, wf_prediction_ask *out, wf_e
     WF_TRY(take_number(o, "split_records", 1, &split, err));
     WF_TRY(take_number(o, "records", 1, &records, err));
     WF_TRY(take_text(o, "tag", a, &tag, err));
+    WF_TRY(wf_prediction_take_near(json_object_get(o, "near"), a, out, err));
     if (strlen(tag) != 16 || sscanf(tag, "%16" SCNx64, &out->tag) != 1 || out->tag == 0)
         return wrong("tag", err);
     out->batch = (uint64_t)batch;

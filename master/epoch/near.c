@@ -130,7 +130,7 @@ static void give_up(wf_job *j)
     WF_LOG_WARN("splits.anywhere", "job=%s why=\"no memory, or more than %d hosts\"", j->name,
                 WF_LEDGER_HOSTS);
     wf_near_close(&j->epoch->near);
-    j->epoch->near.told = true;
+    j->epoch->near.told = j->epoch->near.given_up = true;
 }
 
 void wf_near_take(wf_job *j, size_t n_files, Weft__FileRecords *const files[])
@@ -144,6 +144,8 @@ void wf_near_settle(const wf_master *m, wf_job *j)
 {
     wf_near *n = &j->epoch->near;
 
+    if (!n->files && !n->given_up && j->prepared && j->prepared->n_near)
+        wf_near_take(j, j->prepared->n_near, j->prepared->near);
     if (!n->files || n->hosts || !j->prepared || !j->prepared->n_hosts)
         return;
     if (!list_hosts(m, n)) {

@@ -23,7 +23,8 @@ typedef struct wf_near {
         uint64_t hosts; /* a bit for each that has it near */
     } * files;          /* [n_files]; NULL: no worker has said which there are */
     size_t n_files;
-    bool told; /* a worker of this generation has said which there are, if there are any */
+    bool given_up; /* there is no memory for it, or there are too many hosts */
+    bool told;     /* a worker of this generation has said which there are, if there are any */
     uint64_t dealt_near, dealt_far; /* splits, since the files are known */
 } wf_near;
 

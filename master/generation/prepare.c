@@ -473,6 +473,53 @@ static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *run,
     return WF_OK;
 }
 
+/* A row of hosts for each set of them, named by itself. */
+static wf_status add_near_hosts(wf_prepared *p, struct wf_prepared_hosts *rows, const char *name,
+                                const wf_prediction_run *run, wf_err *err)
+{
+    for (size_t i = 0; i < p->n_hosts; i++)
+        if (strcmp(rows[i].match, name) == 0)
+            return WF_OK;
+    rows[p->n_hosts].match = name;
+    rows[p->n_hosts].hosts = wf_words_copy(p->arena, run->hosts, run->n_hosts);
+    rows[p->n_hosts].n = run->n_hosts;
+    return rows[p->n_hosts++].hosts ? WF_OK : out_of_memory(err);
+}
+
+/* "/a,b": the set of hosts of a run. */
+static char *name_of_run(wf_prepared *p, const wf_prediction_run *run)
+{
+    char *name = wf_arena_strdup(p->arena, "/");
+
+    for (size_t i = 0; name && i < run->n_hosts; i++)
+        name = wf_arena_printf(p->arena, "%s%s,", name, run->hosts[i]);
+    return name;
+}
+
+/* The records of a request that are near hosts: as files that lie there. */
+static wf_status fill_near(wf_prepared *p, const wf_prediction_ask *ask, wf_err *err)
+{
+    struct wf_prepared_hosts *rows = wf_arena_array(p->arena, ask->n_near + 1, sizeof *rows);
+
+    p->near = wf_arena_array(p->arena, ask->n_near + 1, sizeof(*p->near));
+    if (!rows || !p->near)
+        return out_of_memory(err);
+    p->hosts = rows;
+    for (size_t i = 0; i < ask->n_near; i++) {
+        Weft__FileRecords *file = wf_arena_alloc(p->arena, sizeof *file);
+        char *name = name_of_run(p, &ask->near[i]);
+
+        if (!file || !name)
+            return out_of_memory(err);
+        weft__file_records__init(file);
+        file->path = name;
+        file->records = ask->near[i].records;
+        p->near[p->n_near++] = file;
+        WF_TRY(add_near_hosts(p, rows, name, &ask->near[i], err));
+    }
+    return WF_OK;
+}
+
 /* A request instead of a job: its records are dealt in the splits that it has, each of which is one
  * step. Workers read the model and the files themselves. */
 static wf_status fill_prediction(wf_prepared *p, const char *run, const char *text,
@@ -494,7 +541,7 @@ static wf_status fill_prediction(wf_prepared *p, const char *run, const char *te
     p->batch = p->split_records = ask.split_records;
     WF_TRY(wf_predicted_fill(p, &ask, cluster->n_workers, err));
     share_with_start(p);
-    return WF_OK;
+    return fill_near(p, &ask, err);
 }
 
 static wf_status fill_job(wf_prepared *p, const char *run, const char *text, const char *path,

@@ -291,6 +291,85 @@ static void a_request_is_read_back(void **unused)
     wf_memdisk_free(&m);
 }
 
+/* Its runs of records, as whoever deals splits reads them. */
+static void runs_near_hosts_are_read_back(void **unused)
+{
+    static const char *const hosts[] = {"h1", "h2", "h1"};
+    char any[PATH_MAX];
+    const wf_prediction_hosts rows[] = {
+        {"/elsewhere/*", hosts, 1}, {any, hosts, 3}, {"*", hosts, 1}};
+    wf_prediction_ask ask = ask_for("/out"), read;
+    wf_memdisk *m = wf_memdisk_new();
+    wf_prediction *p = NULL, *plain = open_on(m, "/out");
+    wf_arena *a = wf_arena_new(0);
+    wf_bytes text = {0};
+    wf_err err = {0};
+
+    (void)unused;
+    snprintf(any, sizeof any, "%s/*", folder.path);
+    ask.hosts = rows;
+    ask.n_hosts = WF_COUNT(rows);
+    assert_ok(wf_prediction_open(
+                  &ask, &(wf_prediction_how){.pool = pool, .disk = wf_memdisk_disk(m)}, &p, &err),
+              err);
+    assert_true(wf_prediction_tag(p) == wf_prediction_tag(plain)); /* its outputs are the same */
+    assert_ok(wf_prediction_write(p, &text, &err), err);
+    assert_ok(wf_prediction_read(wf_bytes_str(&text), text.size, a, &read, &err), err);
+    assert_int_equal(read.n_near, 1);
+    assert_int_equal(read.near[0].records, RECORDS);
+    assert_int_equal(read.near[0].n_hosts, 2);
+    assert_string_equal(read.near[0].hosts[0], "h1");
+    assert_string_equal(read.near[0].hosts[1], "h2");
+    for (size_t i = 0; i < text.size; i++) { /* spoilt: it is refused or is a request */
+        text.data[i] ^= 4;
+        if (wf_prediction_read(wf_bytes_str(&text), text.size, a, &read, &err) == WF_OK)
+            for (size_t k = 0; k < read.n_near; k++)
+                assert_true(read.near[k].records > 0 && read.near[k].n_hosts <= 64);
+        text.data[i] ^= 4;
+    }
+    wf_bytes_close(&text);
+    wf_arena_free(&a);
+    wf_prediction_free(&p);
+    wf_prediction_free(&plain);
+    wf_memdisk_free(&m);
+}
+
+/* In place of the right list. */
+static void runs_that_cannot_be_are_refused(void **unused)
+{
+    static const char *const lists[] = {
+        "{}",
+        "[1]",
+        "[{\"records\": 0, \"hosts\": []}]",
+        "[{\"records\": -5, \"hosts\": []}]",
+        "[{\"records\": 5}]",
+        "[{\"records\": 5, \"hosts\": \"h\"}]",
+        "[{\"records\": 5, \"hosts\": [\"\"]}]",
+        "[{\"records\": 5, \"hosts\": [7]}]",
+        "[{\"hosts\": [\"h\"]}]",
+    };
+    wf_memdisk *m = wf_memdisk_new();
+    wf_prediction *p = open_on(m, "/out");
+    wf_arena *a = wf_arena_new(0);
+    wf_bytes text = {0};
+    wf_prediction_ask read;
+    wf_err err = {0};
+
+    (void)unused;
+    assert_ok(wf_prediction_write(p, &text, &err), err);
+    for (size_t i = 0; i < WF_COUNT(lists); i++) {
+        char *spoilt = wf_arena_printf(a, "%.*s, \"near\": %s}", (int)text.size - 1,
+                                       wf_bytes_str(&text), lists[i]);
+
+        assert_int_equal(wf_prediction_read(spoilt, strlen(spoilt), a, &read, &err), WF_INVALID);
+        assert_says(err, "without a right \"near\"");
+    }
+    wf_bytes_close(&text);
+    wf_arena_free(&a);
+    wf_prediction_free(&p);
+    wf_memdisk_free(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +382,8 @@ int main(void)
         cmocka_unit_test(another_request_begins_anew),
         cmocka_unit_test(what_is_no_folder_of_parts_stays),
         cmocka_unit_test(a_request_is_read_back),
+        cmocka_unit_test(runs_near_hosts_are_read_back),
+        cmocka_unit_test(runs_that_cannot_be_are_refused),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
