@@ -135,6 +135,28 @@ static wf_status add_source(wf_session_plan *p, const char *name, uint32_t *out,
     return add_value(p, name, out, err);
 }
 
+static bool is_among(const uint32_t values[], size_t n, uint32_t value)
+{
+    for (size_t i = 0; i < n; i++)
+        if (values[i] == value)
+            return true;
+    return false;
+}
+
+/* What a fragment sends it takes, receives or makes. */
+static wf_status find_sent(const wf_session_plan *p, wf_session_fragment *f, size_t i, wf_err *err)
+{
+    const Weft__SessionFragment *b = f->body;
+    uint32_t value = wf_session_plan_value(p, b->sends[i]->value);
+
+    f->sends[i] = value;
+    if (is_among(f->inputs, b->n_inputs, value) || is_among(f->receives, b->n_receives, value) ||
+        is_among(f->outputs, b->n_outputs, value))
+        return WF_OK;
+    return wf_fail(err, WF_PROTO, NULL, "a plan sends \"%.200s\", which its fragment has not",
+                   b->sends[i]->value);
+}
+
 static wf_status add_fragment(wf_session_plan *p, wf_session_fragment *f, wf_err *err)
 {
     const Weft__SessionFragment *b = f->body;
@@ -146,7 +168,7 @@ static wf_status add_fragment(wf_session_plan *p, wf_session_fragment *f, wf_err
     for (size_t i = 0; i < b->n_outputs; i++)
         WF_TRY(add_source(p, b->outputs[i]->value, &f->outputs[i], err));
     for (size_t i = 0; i < b->n_sends; i++)
-        WF_TRY(add_value(p, b->sends[i]->value, &f->sends[i], err));
+        WF_TRY(find_sent(p, f, i, err));
     return WF_OK;
 }
 
@@ -217,20 +239,12 @@ static void list_gives(const wf_session_plan *p, wf_session_fragment *f)
             f->gives[f->n_gives++] = f->receives[i];
 }
 
-static bool is_sent_on(const wf_session_fragment *f, uint32_t value)
-{
-    for (size_t i = 0; i < f->body->n_sends; i++)
-        if (f->sends[i] == value)
-            return true;
-    return false;
-}
-
 /* What the fragment is given goes to its graph, or is sent on. */
 static wf_status add_port(wf_session_fragment *f, const char *name, uint32_t value, wf_err *err)
 {
     int64_t at = f->plan ? wf_plan_find_input(f->plan, name) : -1;
 
-    if (at < 0 && (is_sent_on(f, value) || !f->plan))
+    if (at < 0 && (is_among(f->sends, f->body->n_sends, value) || !f->plan))
         return WF_OK;
     if (at < 0)
         return wf_fail(err, WF_PROTO, NULL, "a plan takes \"%.200s\", which is no input of it",
