@@ -11,11 +11,15 @@ import sessionlib
 import weftlib
 from sessionlib import (addresses, errors, fails, make_model, of_weft, on_worker, session, stopped,
                         up)
+from stranger import CLIENT, HELLO_KIND, WELCOME_KIND, WORKER, Speaker, body, hello
 from weftlib import check
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
+
+
+TAKE_KIND = 102  # as in common/wire/grammar.h
 
 
 def task(worker):
@@ -264,6 +268,47 @@ def many_send_and_receive_at_once(weft):
                 check(mine == sorted(mine), "those of one sender come in their order")
 
 
+def many_may_wait_at_once(weft):
+    """And others compute meanwhile."""
+    many = 70  # more than the plans that a worker keeps while nobody runs them
+    with up(weft, more="session_values: 10") as c:
+        c.must("up")
+        waiting = [Later(lambda s=at(c, 1, receiver(key=f"k{i}"), timeout=30): s.run("y")) for i in range(many)]
+        time.sleep(1)  # so that they do wait
+        s = at(c, 1, make_model([helper.make_node("Neg", ["x"], ["n"])], [("x", [3])]))
+        check((s.run("n", {"x": X}) == -X).all(), "another run")
+        for i in range(many):
+            at(c, 0, sender(key=f"k{i}")).run(targets="sent", feeds={"x": i * X})
+        check(all((w.result() == i * X).all() for i, w in enumerate(waiting)), "each has its own")
+
+
+def whatever_a_stranger_asks_changes_nothing(weft):
+    """Takes of anything, and bytes that are none: each is answered by a sentence."""
+    def text(*fields):
+        return body(*fields).decode("latin-1")
+
+    shape = text((1, 1), (2, 3))
+    wrong = [b"\xff" * 40, np.random.default_rng(6).bytes(300), body((2, "k")), body((2, "k" * 5000), (4, shape)),
+             body((1, "c" * 300), (2, "k"), (4, shape)), body((2, "k"), (3, 1), (4, text((1, 77)))), body((4, shape)),
+             body((2, "k"), (3, 1), (4, text((1, 1), (2, 4)))), body((2, "k"), (3, 1), (4, shape), (7, 1 << 31)),
+             body((2, "k"), (3, 1), (4, text((1, 1), (2, 1 << 40), (2, 1 << 40))))]
+    with up(weft) as c:
+        c.must("up")
+        a, b = at(c, 0, sender()), at(c, 1, receiver())
+        a.run(targets="sent", feeds={"x": X})
+        pid, port = c.pid("worker/0"), int(addresses(c)["worker 0"].rsplit(":", 1)[1])
+        s = Speaker(port)
+        s.say(HELLO_KIND, hello(CLIENT, 9, WORKER), incarnation=800, sequence=1)
+        s.hear(WELCOME_KIND)
+        for i, ask in enumerate(wrong):
+            s.say(TAKE_KIND, ask, incarnation=800, sequence=2 + i, request=7 + i)
+            fields, _ = s.hear(TAKE_KIND + 1)
+            check(fields["request"] == 7 + i, fields)
+        check((b.run("y") == X).all(), "nobody else has it")
+        check(c.pid("worker/0") == pid, "the worker has ended")
+        s.close()
+
+
 def sums_are_computed_with(weft):
     """y = AssignAdd(v, d), z = 2 y: two sessions that add a thousand times each see 2000 sums."""
     model = make_model([of_weft("AssignAdd", ["v", "one"], "y"),
@@ -298,5 +343,6 @@ def sums_are_computed_with(weft):
 weftlib.main([a_program_in_c_sends_and_receives, what_one_run_sends_another_receives,
               a_task_may_send_to_itself_and_through_others, ping_pong_in_one_run,
               every_dtype_and_shape_goes, what_cannot_be_received_is_told,
-              a_task_that_dies_takes_what_it_holds, many_send_and_receive_at_once,
+              a_task_that_dies_takes_what_it_holds, many_send_and_receive_at_once, many_may_wait_at_once,
+              whatever_a_stranger_asks_changes_nothing,
               sums_are_computed_with])

@@ -52,7 +52,7 @@ void wf_session_plan_leave(wf_session_plan **p)
 
 void wf_session_plans_close(wf_session_plans *h)
 {
-    for (uint32_t i = 0; i < WF_SESSION_PLANS; i++)
+    for (uint32_t i = 0; i < WF_SESSION_ROWS; i++)
         free_plan(&h->rows[i]);
     *h = (wf_session_plans){0};
 }
@@ -66,7 +66,7 @@ static bool is_of(const wf_session_plan *p, uint64_t session, uint32_t handle)
 
 wf_session_plan *wf_session_plans_take(wf_session_plans *h, uint64_t session, uint32_t handle)
 {
-    for (uint32_t i = 0; i < WF_SESSION_PLANS; i++) {
+    for (uint32_t i = 0; i < WF_SESSION_ROWS; i++) {
         wf_session_plan *p = h->rows[i];
 
         if (!is_of(p, session, handle))
@@ -81,18 +81,24 @@ wf_session_plan *wf_session_plans_take(wf_session_plans *h, uint64_t session, ui
 /* Where a plan of that name is, or is to be; NULL when no place can be had. */
 static wf_session_plan **place_for(wf_session_plans *h, const Weft__SessionPlan *body)
 {
-    wf_session_plan **oldest = NULL;
+    wf_session_plan **oldest = NULL, **empty = NULL;
+    uint32_t idle = 0;
 
-    for (uint32_t i = 0; i < WF_SESSION_PLANS; i++)
+    for (uint32_t i = 0; i < WF_SESSION_ROWS; i++)
         if (is_of(h->rows[i], body->session, body->handle))
             return h->rows[i]->users ? NULL : &h->rows[i];
-    for (uint32_t i = 0; i < WF_SESSION_PLANS; i++) {
-        if (!h->rows[i])
-            return &h->rows[i];
-        if (!h->rows[i]->users && (!oldest || h->rows[i]->used < (*oldest)->used))
-            oldest = &h->rows[i];
+    for (uint32_t i = 0; i < WF_SESSION_ROWS; i++) {
+        wf_session_plan **at = &h->rows[i];
+
+        if (!*at && !empty)
+            empty = at;
+        if (!*at || (*at)->users)
+            continue;
+        idle++;
+        if (!oldest || (*at)->used < (*oldest)->used)
+            oldest = at;
     }
-    return oldest;
+    return empty && idle < WF_SESSION_PLANS ? empty : oldest;
 }
 
 bool wf_session_plan_is_far(const wf_session_plan *p)
@@ -377,8 +383,7 @@ wf_status wf_session_plans_put(wf_session_plans *h, Weft__SessionPlan **body,
     wf_status rc;
 
     if (!at)
-        return wf_fail(err, WF_AGAIN, "try again later", "%d plans are being run",
-                       WF_SESSION_PLANS);
+        return wf_fail(err, WF_AGAIN, "try again later", "%d plans are being run", WF_SESSION_ROWS);
     p = calloc(1, sizeof *p);
     if (!p)
         return wf_fail_nomem(err, sizeof *p);

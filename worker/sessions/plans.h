@@ -10,7 +10,8 @@
 #include <stdint.h>
 
 enum {
-    WF_SESSION_PLANS = 64,
+    WF_SESSION_PLANS = 64,     /* that are kept while nobody runs them */
+    WF_SESSION_ROWS = 320,     /* with those of all runs that there may be */
     WF_SESSION_FRAGMENTS = 64, /* of one plan */
     WF_SESSION_VALUES = 4096   /* that go between fragments, ps and client */
 };
@@ -49,7 +50,7 @@ typedef struct wf_session_plan {
 
 /* {0} is empty. */
 typedef struct wf_session_plans {
-    wf_session_plan *rows[WF_SESSION_PLANS];
+    wf_session_plan *rows[WF_SESSION_ROWS];
     uint64_t uses;
     uint32_t handles; /* given to fragments of other workers */
 } wf_session_plans;
@@ -61,8 +62,9 @@ typedef struct wf_session_place {
 } wf_session_place;
 
 /* Makes the plans of *body, which is taken, and holds it in place of one with the same session and
- * handle, or of the one that was used longest ago. Errors: WF_PROTO for a body that contradicts
- * itself; WF_AGAIN when all plans are in use; those of wf_onnx_decode and wf_plan_new. */
+ * handle, or, beyond WF_SESSION_PLANS, of the one without a user that was used longest ago. Errors:
+ * WF_PROTO for a body that contradicts itself; WF_AGAIN when all plans are in use; those of
+ * wf_onnx_decode and wf_plan_new. */
 WF_MUST_USE wf_status wf_session_plans_put(wf_session_plans *h, Weft__SessionPlan **body,
                                            const wf_session_place *place, wf_err *err);
 /* The plan of a session's handle, with one user more; NULL when there is none. */
