@@ -149,7 +149,7 @@ class Session:
         and assignments made as it ends. Returns the value of a fetch that is a string, a list for a
         list of them, and None without fetches. `targets`: values or nodes to be run, of which
         nothing comes back. Raises NotFound for a name that is not there, ShapeError, Invalid for an
-        input that is not fed."""
+        input that is not fed, and Timeout, with key and sender, for a Recv of which nothing came."""
         self._use()
         names = [fetches] if isinstance(fetches, str) else list(fetches or ())
         ends = [targets] if isinstance(targets, str) else list(targets)

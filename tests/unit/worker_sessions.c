@@ -167,13 +167,14 @@ static void a_run_that_is_asked_for_again_changes_once(void **state)
     for (size_t i = 0; !accepted || accepted->incarnation != 52; i++)
         assert_non_null(accepted = wf_net_peer_at(s->net, i));
     wf_net_drop(s->net, (wf_peer **)&accepted); /* as if it had been silent for long */
+    change(s, WF_VARIABLE_ADD, "v", 100);
     s->client_is_deaf = false;
     wait_for(s, 60000);
     assert_ok(read_run(s, got, NULL), err);
-    assert_true(got[1] == 12); /* 1 + 11, and nothing more */
+    assert_true(got[1] == 12); /* 1 + 11, and nothing more, nor what others have added since */
     begin_run_with(s, 0);
     wait_for(s, WAIT_MS);
-    expect(s, 12, 24);
+    expect(s, 112, 224);
 }
 
 /* The same plan with its one fragment on worker 1. */

@@ -250,6 +250,18 @@ static wf_status make_room(wf_session_run *r, wf_err *err)
                : wf_fail_nomem(err, n * sizeof(*r->values));
 }
 
+/* One that is asked for again while it still waits here for another worker begins anew: the Recvs
+ * of the two could not be told from each other. */
+static void drop_earlier(wf_sessions *s, const Weft__RunAsk *ask)
+{
+    for (wf_session_run *r = s->runs, *next; r; r = next) {
+        next = r->next;
+        if (ask->run && r->ask->run == ask->run && r->ask->client == ask->client &&
+            r->ask->session == ask->session && r->ask->handle == ask->handle)
+            wf_run_drop(s, r);
+    }
+}
+
 wf_status wf_run_begin(wf_sessions *s, wf_peer *client, const wf_msg *m, Weft__RunAsk **ask,
                        wf_session_plan **plan, int64_t now_ns, wf_err *err)
 {
@@ -264,6 +276,7 @@ wf_status wf_run_begin(wf_sessions *s, wf_peer *client, const wf_msg *m, Weft__R
         wf_session_plan_leave(plan);
         return wf_fail_nomem(err, sizeof *r);
     }
+    drop_earlier(s, *ask);
     *r = (wf_session_run){.client = client,
                           .request = m->head.request,
                           .plan = *plan,
