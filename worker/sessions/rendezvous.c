@@ -147,8 +147,11 @@ static bool is_same(const wf_rendezvous_id *a, const wf_rendezvous_id *b)
 
 static bool fits(const wf_tensor *t, const wf_rendezvous_want *w)
 {
-    return t->dtype == w->dtype && t->rank == w->rank &&
-           memcmp(t->dims, w->dims, t->rank * sizeof t->dims[0]) == 0;
+    bool same = t->dtype == w->dtype && t->rank == w->rank;
+
+    for (uint32_t i = 0; same && i < t->rank; i++)
+        same = t->dims[i] == w->dims[i];
+    return same;
 }
 
 static wf_status misfits(const wf_tensor *t, const wf_rendezvous_want *w, wf_err *err)
@@ -349,7 +352,8 @@ static wf_status begin_wait(wf_rendezvous *r, const wf_rendezvous_want *want, wf
         return wf_fail_nomem(err, strlen(want->name.key));
     }
     w->want = *want;
-    memcpy(w->dims, want->dims, want->rank * sizeof w->dims[0]);
+    for (uint32_t i = 0; i < want->rank; i++)
+        w->dims[i] = want->dims[i];
     w->want.name = (wf_rendezvous_name){w->container, w->key, want->name.to};
     w->want.dims = w->dims;
     *r->last_wait = w;

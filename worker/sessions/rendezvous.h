@@ -60,8 +60,8 @@ typedef struct wf_rendezvous_want {
     wf_rendezvous_id id;
     wf_dtype dtype;
     uint32_t rank;
-    const int64_t *dims;
-    void *user; /* who is told when it has waited, and by which number */
+    const int64_t *dims; /* [rank]; of a scalar NULL is fine */
+    void *user;          /* who is told when it has waited, and by which number */
     uint32_t request;
     int64_t until_ns;
 } wf_rendezvous_want;
