@@ -134,10 +134,12 @@ static inline void run_client(stage *s)
             assert_ok(wf_requests_on_up(&s->requests, ev.peer, &err), err);
         if (ev.kind != WF_EV_MESSAGE)
             continue;
-        if (wf_requests_answered(&s->requests, ev.peer, ev.msg->head.request, &user))
+        if (wf_requests_answered(&s->requests, ev.peer, ev.msg->head.request, &user)) {
+            wf_net_free_msg(s->client_net, &s->answer); /* the last one counts */
             s->answer = ev.msg;
-        else
+        } else {
             wf_net_free_msg(s->client_net, &ev.msg);
+        }
     }
     wf_net_flush(s->client_net, s->ps->now_ns);
 }

@@ -5,6 +5,8 @@
 
 enum { SENDS = 21, RECEIVES = 22 }; /* handles */
 
+static uint32_t timeout_ms = 1000; /* of runs */
+
 /* Worker 0 sends x under a key to worker 1. */
 static void fill_send(Weft__SessionPlan *body)
 {
@@ -83,7 +85,7 @@ static void begin_far(stage *s, uint32_t handle, uint64_t run, const float *x)
     feed.tensor = &head;
     ask.session = 9;
     ask.handle = handle;
-    ask.timeout_ms = 1000;
+    ask.timeout_ms = timeout_ms;
     ask.run = run;
     ask.feeds = feeds;
     ask.n_feeds = x ? 1 : 0;
@@ -179,6 +181,35 @@ static void a_run_that_is_asked_for_again_sends_once(void **state)
     assert_int_equal(read_run(s, none, NULL), WF_TIMEOUT);
 }
 
+/* The same of a Recv that another worker makes: the run's second beginning gets what is sent, and
+ * the end of the first takes nothing from it. */
+static void a_run_that_is_asked_for_again_receives_once(void **state)
+{
+    stage *s = *state;
+    const wf_peer *accepted = NULL;
+    float x = 5, got[2] = {0};
+
+    begin_other(s, 60);
+    give_plans(s);
+    timeout_ms = 10000;
+    begin_far(s, RECEIVES, 1, NULL);
+    wait_for(s, 100);
+    assert_null(s->answer);
+    for (size_t i = 0; !accepted || accepted->incarnation != 52; i++)
+        assert_non_null(accepted = wf_net_peer_at(s->net, i));
+    wf_net_drop(s->net, (wf_peer **)&accepted);
+    wait_for(s, 9200); /* the first one's time is over */
+    assert_null(s->answer);
+    begin_far(s, SENDS, 2, &x);
+    wait_for(s, WAIT_MS); /* and behind its answer comes that of the Recv */
+    assert_ok(read_run(s, got, NULL), err);
+    assert_true(got[0] == 5);
+    timeout_ms = 1000;
+    begin_far(s, RECEIVES, 3, NULL);
+    wait_for(s, WAIT_MS);
+    assert_int_equal(read_run(s, got, NULL), WF_TIMEOUT);
+}
+
 /* A run without a number could not be told from the one before. */
 static void a_run_without_a_number_is_refused(void **state)
 {
@@ -266,9 +297,13 @@ static void damaged_takes_harm_nobody(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_value_goes_from_one_worker_to_another),  TEST(a_receiver_may_start_again),
-        TEST(a_run_that_is_asked_for_again_sends_once), TEST(a_run_without_a_number_is_refused),
-        TEST(what_cannot_be_planned_is_refused),        TEST(damaged_takes_harm_nobody),
+        TEST(a_value_goes_from_one_worker_to_another),
+        TEST(a_receiver_may_start_again),
+        TEST(a_run_that_is_asked_for_again_sends_once),
+        TEST(a_run_that_is_asked_for_again_receives_once),
+        TEST(a_run_without_a_number_is_refused),
+        TEST(what_cannot_be_planned_is_refused),
+        TEST(damaged_takes_harm_nobody),
     };
 
     wf_kernels_own_process();
