@@ -21,6 +21,7 @@ static const char good[] =
     "checkpoint_dir: /data/ckpt\n"
     "shared_memory: off\n"
     "direct_connections: off\n"
+    "session_values: 12\n"
     "dead_ms: 7000\n";
 
 static wf_status parse(const char *text, wf_cluster_conf **c, wf_err *err)
@@ -53,6 +54,8 @@ static void a_cluster_file_becomes_a_struct(void **state)
     assert_int_equal(c->dead_ms, 7000);
     assert_true(c->shared_memory_off);
     assert_true(c->direct_connections_off);
+    assert_int_equal(c->session_values, 12);
+    assert_int_equal(c->session_values_mib, 64);
     wf_cluster_free(&c);
     assert_null(c);
 }
@@ -71,6 +74,11 @@ static const bad_text bad[] = {
     {HEAD HEAD REST, WF_USAGE, "/home/me/cluster.yaml:2: \"master\" is given a second time"},
     {HEAD REST "direct_connections: 1\n", WF_USAGE,
      "/home/me/cluster.yaml:4: \"direct_connections\" is on or off"},
+    {HEAD REST "session_values: 0\n", WF_USAGE,
+     "/home/me/cluster.yaml:4: \"session_values\" must be a whole number from 1 to 16384, not 0"},
+    {HEAD REST "session_values_mib: many\n", WF_USAGE,
+     "/home/me/cluster.yaml:4: \"session_values_mib\" must be a whole number from 1 to 1048576, "
+     "not many"},
     {HEAD REST "shared_memory: perhaps\n", WF_USAGE,
      "/home/me/cluster.yaml:4: \"shared_memory\" is on or off"},
     {HEAD "ps: []\n", WF_USAGE, "/home/me/cluster.yaml:2: \"ps\" must be a list of 1 to"},
@@ -193,10 +201,14 @@ static void check_round_trip(const char *state_dir, const char *scheme)
     assert_int_equal(strncmp(made->ps[1].address, scheme, strlen(scheme)), 0);
     assert_false(made->shared_memory_off);
     made->shared_memory_off = made->direct_connections_off = true;
+    made->session_values = 7;
+    made->session_values_mib = 9;
     assert_int_equal(wf_cluster_write(made, path, &err), WF_OK);
     assert_int_equal(wf_cluster_load(path, &read, &err), WF_OK);
     assert_true(read->shared_memory_off);
     assert_true(read->direct_connections_off);
+    assert_int_equal(read->session_values, 7);
+    assert_int_equal(read->session_values_mib, 9);
     assert_int_equal(read->n_ps, 2);
     assert_int_equal(read->n_workers, 3);
     assert_string_equal(read->workers[2].address, made->workers[2].address);
