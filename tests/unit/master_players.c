@@ -313,7 +313,8 @@ static void on_message(stage_player *p, const wf_msg *m)
         on_eval(p, m);
         break;
     case WF_TUNE:
-        on_tune(p, m);
+        if (!p->untuned)
+            on_tune(p, m);
         break;
     case WF_MOVE:
         on_move(p, m);

@@ -27,9 +27,10 @@ typedef struct stage_player {
     uint64_t incarnation, records, digest; /* of its data */
     wf_net *net;
     wf_peer *to_master;
-    bool silent; /* answers nothing but the hello */
-    bool absent; /* neither hears nor speaks: after a second its link is forgotten */
-    bool lazy;   /* a worker that never comes to a step's end */
+    bool silent;  /* answers nothing but the hello */
+    bool absent;  /* neither hears nor speaks: after a second its link is forgotten */
+    bool lazy;    /* a worker that never comes to a step's end */
+    bool untuned; /* a ps that never says it has another learning rate */
     stage_answer ready, evaluated, saved;
     uint32_t evaluates_before; /* so many evaluations succeed whatever `evaluated` is */
     uint64_t eval_records;     /* that a worker says it has when it starts; 0: not known yet */
