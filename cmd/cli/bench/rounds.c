@@ -163,11 +163,12 @@ static bool is_measured(const rounds *r, const wf_bench_work *work)
 
 static wf_status do_weft(member *m, const wf_bench_work *work, int64_t *took_ns, wf_err *err)
 {
-    wf_bench_rows rows[WF_BENCH_AT_ONCE];
+    wf_bench_rows rows[WF_BENCH_BATCHES];
+    uint32_t n = wf_bench_worker_batches(m->worker, work);
 
     if (!m->r->stage->of.draw)
         return wf_bench_worker_do(m->worker, work, NULL, took_ns, err);
-    for (uint32_t i = 0; i < m->r->stage->of.at_once; i++)
+    for (uint32_t i = 0; i < n; i++)
         rows[i].ids = wf_bench_ids_of(&m->ids, m->batch++, &rows[i].n);
     return wf_bench_worker_do(m->worker, work, rows, took_ns, err);
 }

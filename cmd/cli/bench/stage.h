@@ -21,7 +21,11 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-enum { WF_BENCH_TASKS = 64 /* ps, and workers, at most */, WF_BENCH_AT_ONCE = WF_STEP_SETS };
+enum {
+    WF_BENCH_TASKS = 64 /* ps, and workers, at most */,
+    WF_BENCH_AT_ONCE = WF_STEP_SETS,
+    WF_BENCH_BATCHES = 12
+};
 
 /* The kinds of transport, by name; a row with a NULL name ends them. */
 typedef struct wf_bench_wire {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { LOOK_MS = 50, LONGEST_S = 30 };
+enum { LOOK_MS = 50, LONGEST_S = 30, TURNS = WF_BENCH_BATCHES / WF_BENCH_AT_ONCE };
 
 struct wf_bench_worker {
     const wf_bench_stage *stage;
@@ -120,13 +120,19 @@ static wf_status turn(wf_bench_worker *w, wf_err *err)
     return WF_OK;
 }
 
-static bool is_done(const wf_bench_worker *w, const wf_bench_work *work)
-{
-    bool done = !work->pushes || w->exchange->acked >= w->step;
+/* What is waited for: acknowledgements up to a step, and the weights of some sets, a bit for each.
+ */
+typedef struct goal {
+    uint32_t acked, sets;
+} goal;
 
-    for (uint32_t i = 0; work->pulls && i < w->stage->of.at_once; i++)
-        done = done && wf_exchange_ready(w->exchange, (int)i);
-    return done;
+static bool is_reached(const wf_bench_worker *w, goal g)
+{
+    bool reached = w->exchange->acked >= g.acked;
+
+    for (uint32_t i = 0; i < w->stage->of.at_once; i++)
+        reached = reached && (!(g.sets >> i & 1) || wf_exchange_ready(w->exchange, (int)i));
+    return reached;
 }
 
 static wf_status is_late(const wf_bench_worker *w, const wf_bench_work *work, wf_err *err)
@@ -160,63 +166,105 @@ static wf_status fill_step(wf_bench_worker *w, uint32_t step, wf_err *err)
     return WF_OK;
 }
 
-/* Batch i of those that are under way together: its rows are those of the i'th step from now on,
- * in a set of weights of its own. */
-static wf_status ask(wf_bench_worker *w, const wf_bench_rows rows[], uint32_t i, wf_err *err)
+/* The rows of a step, into a set of weights. */
+static wf_status ask(wf_bench_worker *w, const wf_bench_rows *rows, uint32_t set, uint32_t step,
+                     wf_err *err)
 {
     if (rows)
-        WF_TRY(wf_exchange_name_rows(w->exchange, (int)i, 0, rows[i].ids, rows[i].n, err));
-    return wf_exchange_want(w->exchange, (int)i, w->step + 1 + i, err);
+        WF_TRY(wf_exchange_name_rows(w->exchange, (int)set, 0, rows->ids, rows->n, err));
+    WF_TRY(wf_exchange_want(w->exchange, (int)set, step, err));
+    wf_net_flush(w->net, wf_now_ns());
+    return WF_OK;
 }
 
-/* The gradients of the first are ready; all lie in memory that was written before. */
-static wf_status push(wf_bench_worker *w, uint32_t i, wf_err *err)
+/* Its gradients lie in memory that was written before. */
+static wf_status push(wf_bench_worker *w, wf_err *err)
 {
     uint32_t step = ++w->step;
 
-    if (i > 0)
-        WF_TRY(fill_step(w, step, err));
+    WF_TRY(fill_step(w, step, err));
     WF_TRY(wf_exchange_push(w->exchange, step, 0, err));
     return wf_exchange_end_step(w->exchange, step, err);
 }
 
-static wf_status finish(wf_bench_worker *w, const wf_bench_work *work, int64_t began_ns,
-                        wf_err *err)
+static wf_status finish(wf_bench_worker *w, const wf_bench_work *work, goal g, wf_err *err)
 {
-    do {
+    int64_t began_ns = wf_now_ns();
+
+    while (!is_reached(w, g)) {
         WF_TRY(turn(w, err));
         if (atomic_load(w->stop))
             return wf_fail(err, WF_STOPPED, NULL, "the measurement was stopped");
         if (wf_now_ns() - began_ns > LONGEST_S * WF_NS_PER_S)
             return is_late(w, work, err);
-    } while (!is_done(w, work));
+    }
     return WF_OK;
 }
 
-static wf_status pull_all(wf_bench_worker *w, const wf_bench_rows rows[], wf_err *err)
+static goal all_sets(const wf_bench_worker *w)
+{
+    return (goal){.acked = w->step, .sets = (1u << w->stage->of.at_once) - 1};
+}
+
+/* So many batches as may be under way: the rows of the steps that come next. */
+static wf_status pull_together(wf_bench_worker *w, const wf_bench_rows rows[], wf_err *err)
 {
     static const wf_bench_work pull = {"pull", false, true};
 
     for (uint32_t i = 0; i < w->stage->of.at_once; i++)
-        WF_TRY(ask(w, rows, i, err));
-    return finish(w, &pull, wf_now_ns(), err);
+        WF_TRY(ask(w, &rows[i], i, w->step + 1 + i, err));
+    return finish(w, &pull, all_sets(w), err);
+}
+
+static wf_status push_together(wf_bench_worker *w, const wf_bench_work *work, wf_err *err)
+{
+    for (uint32_t i = 0; i < w->stage->of.at_once; i++)
+        WF_TRY(push(w, err));
+    return finish(w, work, (goal){.acked = w->step}, err);
+}
+
+/* Batches [n], one behind the other: each as soon as there is a set of weights for it. */
+static wf_status pull_in_turn(wf_bench_worker *w, const wf_bench_work *work,
+                              const wf_bench_rows rows[], uint32_t n, wf_err *err)
+{
+    uint32_t sets = w->stage->of.at_once, first = w->step + 1;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t set = i % sets;
+
+        if (i >= sets) /* the push of the batch before the last `sets` is applied then */
+            WF_TRY(finish(w, work,
+                          (goal){.acked = work->pushes ? w->step + 1 - sets : 0, .sets = 1u << set},
+                          err));
+        if (work->pushes)
+            WF_TRY(push(w, err));
+        WF_TRY(
+            ask(w, rows ? &rows[i] : NULL, set, work->pushes ? w->step + sets : first + set, err));
+    }
+    return finish(w, work, all_sets(w), err);
+}
+
+uint32_t wf_bench_worker_batches(const wf_bench_worker *w, const wf_bench_work *work)
+{
+    uint32_t n = w->stage->of.at_once;
+
+    return n > 1 && work->pulls ? TURNS * n : n;
 }
 
 wf_status wf_bench_worker_do(wf_bench_worker *w, const wf_bench_work *work,
                              const wf_bench_rows rows[], int64_t *took_ns, wf_err *err)
 {
-    uint32_t n = w->stage->of.at_once;
+    uint32_t n = wf_bench_worker_batches(w, work);
     int64_t began_ns;
 
     if (work->pushes)
         WF_TRY(fill_step(w, w->step + 1, err));
     began_ns = wf_now_ns();
-    for (uint32_t i = 0; work->pushes && i < n; i++)
-        WF_TRY(push(w, i, err));
-    for (uint32_t i = 0; work->pulls && i < n; i++)
-        WF_TRY(ask(w, rows, i, err));
-    WF_TRY(finish(w, work, began_ns, err));
+    if (work->pulls)
+        WF_TRY(pull_in_turn(w, work, rows, n, err));
+    else
+        WF_TRY(push_together(w, work, err));
     *took_ns = (wf_now_ns() - began_ns) / n;
     /* A push of rows needs a pull of them. */
-    return rows && !work->pulls ? pull_all(w, rows, err) : WF_OK;
+    return rows && !work->pulls ? pull_together(w, rows, err) : WF_OK;
 }

@@ -25,11 +25,14 @@ typedef struct wf_bench_rows {
     size_t n;
 } wf_bench_rows;
 
-/* Does a piece of work for at_once batches together, and says how long each took: from the
- * gradients that are ready. Of a table a pull asks for `rows` [at_once], and a push is of the rows
- * that were asked for last; a push by itself asks for `rows` afterwards, in time that does not
- * count. A dense variable has no rows: NULL. Errors: WF_STOPPED; WF_TIMEOUT, with who is late;
- * those of the exchange. */
+/* How many batches a piece of work is done for at a time: at_once pushes together; and pulls one
+ * behind the other, at_once of them under way. WF_BENCH_BATCHES at most. */
+uint32_t wf_bench_worker_batches(const wf_bench_worker *w, const wf_bench_work *work);
+/* Does a piece of work for so many batches, and says how long each took: from the gradient that is
+ * ready. Of a table a pull asks for the rows of each batch, and a push is of the rows that were
+ * asked for last; a push by itself asks for `rows` afterwards, in time that does not count. A dense
+ * variable has no rows: NULL. Errors: WF_STOPPED; WF_TIMEOUT, with who is late; those of the
+ * exchange. */
 WF_MUST_USE wf_status wf_bench_worker_do(wf_bench_worker *w, const wf_bench_work *work,
                                          const wf_bench_rows rows[], int64_t *took_ns, wf_err *err);
 
