@@ -4,11 +4,11 @@
  * and pull takes on a processor, which grow the bucket by 64 rows at a time, and what memory a row
  * needs. Then lookups and updates of rows that are there, in no order.
  *
- *   bench_unbounded [ROWS [DIM]] [DTYPE] [evict | disk:FOLDER]
+ *   bench_unbounded [ROWS [DIM]] [DTYPE] [evict | frequency | disk:FOLDER]
  *
- * DTYPE: of the values. evict: with an order of use. disk:FOLDER: a tenth of the rows in memory and
- * the others in files of the folder; then pushes and pulls of ids by Zipf's law, beside the same of
- * a table without a limit.
+ * DTYPE: of the values. evict: with an order of use; frequency: also with counts of it.
+ * disk:FOLDER: a tenth of the rows in memory and the others in files of the folder; then pushes and
+ * pulls of ids by Zipf's law, beside the same of a table without a limit.
  */
 #include "common/base/row_key.h"
 #include "common/base/size.h"
@@ -261,9 +261,10 @@ static bool read_arguments(int argc, char **argv, uint64_t numbers[2], wf_slice 
     for (int i = 1; i < argc; i++) {
         wf_dtype dtype = wf_dtype_of(argv[i]);
 
-        if (strcmp(argv[i], "evict") == 0)
+        if (strcmp(argv[i], "evict") == 0 || strcmp(argv[i], "frequency") == 0) {
             like->policy.max_rows = WF_RECORDS_MOST;
-        else if (strncmp(argv[i], "disk:", 5) == 0)
+            like->policy.by_frequency = argv[i][0] == 'f';
+        } else if (strncmp(argv[i], "disk:", 5) == 0)
             like->policy.disk = argv[i] + 5;
         else if (wf_row_values_known(dtype))
             like->policy.dtype = dtype;
@@ -284,7 +285,7 @@ int main(int argc, char **argv)
 
     if (!read_arguments(argc, argv, numbers, &like)) {
         fprintf(stderr, "bench_unbounded [ROWS [DIM]] [float32|bfloat16|float16|int8] "
-                        "[evict | disk:FOLDER]\n");
+                        "[evict | frequency | disk:FOLDER]\n");
         return 2;
     }
     if (!p || wf_opt_init(&opt, "adagrad", 0, NULL, NULL, NULL) != WF_OK)

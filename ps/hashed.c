@@ -89,7 +89,10 @@ static wf_status hashed_init(wf_slice *s, const wf_opt *opt, wf_err *err)
         h->slot_names[k] = wf_opt_slot_name(opt, k);
         h->slot_first[k] = wf_opt_slot_initial(opt, k);
     }
-    wf_row_set_init(&h->rows, bucket_of(s), (uint32_t)wf_hashed_body(h), ordered);
+    if (s->policy.by_frequency)
+        wf_row_set_init_noted(&h->rows, bucket_of(s), (uint32_t)wf_hashed_body(h));
+    else
+        wf_row_set_init(&h->rows, bucket_of(s), (uint32_t)wf_hashed_body(h), ordered);
     wf_row_set_init(&h->waiting, bucket_of(s), sizeof(uint32_t), ordered);
     if (s->policy.filter_bytes)
         WF_TRY(wf_id_filter_init(&h->filter, s->policy.filter_bytes, err));

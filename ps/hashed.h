@@ -34,8 +34,8 @@
 
 typedef struct wf_hashed {
     wf_slice base;         /* first */
-    wf_row_set rows;       /* a body: values, scale (row_values.h), each slot, [row] float32; with
-                              policy.by_frequency uses and the update of the last one, u32 both */
+    wf_row_set rows;       /* a body: values, scale (row_values.h), each slot, [row] float32; a note
+                              with policy.by_frequency: uses and an era (hashed_limits.c) */
     wf_cold_rows cold;     /* with policy.disk: rows beyond the limit, of the same body */
     uint64_t records_most; /* bytes of `rows` and of what memory has of `cold`; 0: no limit */
     uint64_t rows_most;    /* with policy.disk: of both together */
@@ -65,24 +65,11 @@ static inline float *wf_hashed_slot(const wf_hashed *h, void *body, uint32_t k)
     return (float *)(void *)((uint8_t *)body + room) + k * h->base.row;
 }
 
-/* Where a row's count of uses lies: behind all slots, if there is one. */
-static inline uint32_t *wf_hashed_uses(const wf_hashed *h, void *body)
-{
-    return (uint32_t *)(void *)wf_hashed_slot(h, body, h->n_slots);
-}
-
-/* And the update of the last one, modulo 2^32. */
-static inline uint32_t *wf_hashed_used(const wf_hashed *h, void *body)
-{
-    return wf_hashed_uses(h, body) + 1;
-}
-
 /* Bytes of a row's body. */
 static inline uint64_t wf_hashed_body(const wf_hashed *h)
 {
     return wf_row_values_room(wf_slice_dtype(&h->base), h->base.row) +
-           h->n_slots * h->base.row * sizeof(float) +
-           (h->base.policy.by_frequency ? 2 * sizeof(uint32_t) : 0);
+           h->n_slots * h->base.row * sizeof(float);
 }
 
 /* hashed_limits.c: sets the limits by max_bytes; the sets have their sizes. Errors: WF_INVALID when
@@ -90,8 +77,10 @@ static inline uint64_t wf_hashed_body(const wf_hashed *h)
 WF_MUST_USE wf_status wf_hashed_limit(wf_hashed *h, wf_err *err);
 /* With policy.disk: how many of n rows lie in memory; never more of more rows. */
 uint64_t wf_hashed_in_memory(const wf_hashed *h, uint64_t n);
-/* With policy.by_frequency: a body has been named so often, last by the update `now`. */
-void wf_hashed_set_uses(const wf_hashed *h, void *body, uint32_t uses, uint32_t now);
+/* With policy.by_frequency: a row has been named so often, last by the update `now`; and how often
+ * it was, as it was then. */
+void wf_hashed_set_uses(const wf_hashed *h, int32_t row, uint64_t uses, uint32_t now);
+uint32_t wf_hashed_uses(const wf_hashed *h, int32_t row);
 /* A row is named by the update `now`; a key gets a row, for which there is room: its number. */
 void wf_hashed_use(wf_hashed *h, int32_t row, uint32_t now);
 int32_t wf_hashed_add(wf_hashed *h, uint64_t key, uint32_t now);

@@ -5,8 +5,10 @@
  * counts too: so the more rows there are, the fewer of them lie in memory, and in the end a push
  * that brings another is refused. Which rows lie where changes no value.
  *
- * Least frequently used: a row counts the updates that name it, and its count is halved for each
- * HALF_LIFE updates that do not, so that what was named often long ago leaves in the end. Beyond
+ * Least frequently used: a row counts the updates that name it, up to MOST_USES, and its count is
+ * halved for each era of 1 << ERA_BITS updates of the slice that ends before it is named again, so
+ * that what was named often long ago leaves in the end. Its note has the count and the low bits of
+ * the era in which it was named last, which lie 256 eras apart. Beyond
  * max_rows the one of the lowest count leaves among SAMPLE rows: the least recently used, and of
  * equal ones the least recently used first. Redis samples so ("Using Redis as an LRU cache", 2016:
  * the LFU mode, with decay), but by chance; here all follows from the keys and their updates.
@@ -17,7 +19,8 @@
 #include <inttypes.h>
 
 enum {
-    HALF_LIFE = 1000,           /* updates of the slice */
+    ERA_BITS = 10,
+    MOST_USES = 255,
     SAMPLE = 16,                /* rows */
     OF_INDEX = 7,               /* bytes that the index has for a row, at most */
     OF_INDEX_THAT_SHRINKS = 13, /* the same where it shrinks: it does when a third is in use */
@@ -107,29 +110,41 @@ wf_status wf_hashed_limit(wf_hashed *h, wf_err *err)
 
 /* ---- uses ---- */
 
-/* The count of a row as it is at an update that does not name it. */
-static uint32_t uses_at(const wf_hashed *h, int32_t row, uint32_t now)
+static uint32_t halve(uint32_t uses, uint32_t eras)
 {
-    void *body = wf_row_set_body(&h->rows, row);
-    uint32_t halved = (now - *wf_hashed_used(h, body)) / HALF_LIFE;
-
-    return halved < 32 ? *wf_hashed_uses(h, body) >> halved : 0;
+    return eras < 32 ? uses >> eras : 0;
 }
 
-void wf_hashed_set_uses(const wf_hashed *h, void *body, uint32_t uses, uint32_t now)
+uint32_t wf_hashed_uses(const wf_hashed *h, int32_t row)
 {
-    if (!h->base.policy.by_frequency)
-        return;
-    *wf_hashed_uses(h, body) = uses;
-    *wf_hashed_used(h, body) = now;
+    return *wf_row_set_note(&h->rows, row) & MOST_USES;
+}
+
+/* The count of a row, last named by the update `used`, as it is at an update that does not name it.
+ */
+static uint32_t uses_at(const wf_hashed *h, wf_row_use row, uint32_t now)
+{
+    uint32_t eras = ((now >> ERA_BITS) - (row.used >> ERA_BITS)) & UINT32_MAX >> ERA_BITS;
+
+    return halve(wf_hashed_uses(h, row.row), eras);
+}
+
+void wf_hashed_set_uses(const wf_hashed *h, int32_t row, uint64_t uses, uint32_t now)
+{
+    uint32_t era = now >> ERA_BITS & UINT8_MAX;
+
+    if (h->base.policy.by_frequency)
+        *wf_row_set_note(&h->rows, row) =
+            (uint16_t)(era << 8 | (uint32_t)WF_MIN(uses, (uint64_t)MOST_USES));
 }
 
 void wf_hashed_use(wf_hashed *h, int32_t row, uint32_t now)
 {
     if (h->base.policy.by_frequency) {
-        uint32_t uses = uses_at(h, row, now);
+        uint32_t was = *wf_row_set_note(&h->rows, row) >> 8;
+        uint32_t eras = ((now >> ERA_BITS) - was) & UINT8_MAX;
 
-        wf_hashed_set_uses(h, wf_row_set_body(&h->rows, row), uses + (uses < UINT32_MAX), now);
+        wf_hashed_set_uses(h, row, halve(wf_hashed_uses(h, row), eras) + 1, now);
     }
     wf_row_set_use(&h->rows, row, now);
 }
@@ -138,7 +153,7 @@ int32_t wf_hashed_add(wf_hashed *h, uint64_t key, uint32_t now)
 {
     int32_t row = wf_row_set_add(&h->rows, key, now);
 
-    wf_hashed_set_uses(h, wf_row_set_body(&h->rows, row), 1, now);
+    wf_hashed_set_uses(h, row, 1, now);
     return row;
 }
 
@@ -150,7 +165,7 @@ static int32_t least_used(const wf_hashed *h, uint32_t now)
 {
     wf_row_use at = wf_row_set_first(&h->rows);
     int32_t least = at.row;
-    uint32_t fewest = uses_at(h, least, now);
+    uint32_t fewest = uses_at(h, at, now);
 
     for (int i = 1; i < SAMPLE; i++) {
         uint32_t uses;
@@ -158,7 +173,7 @@ static int32_t least_used(const wf_hashed *h, uint32_t now)
         at = wf_row_set_next(&h->rows, at);
         if (at.row == WF_NO_RECORD || at.used == now)
             break;
-        uses = uses_at(h, at.row, now);
+        uses = uses_at(h, at, now);
         if (uses < fewest) {
             fewest = uses;
             least = at.row;

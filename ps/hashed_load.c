@@ -173,20 +173,27 @@ static void set_values(const wf_hashed *h, const struct wf_hashed_copy *c, uint6
 }
 
 /* A body becomes what row i of a copy is. */
-static wf_status fill_body(const wf_hashed *h, const struct wf_hashed_copy *c, uint64_t i,
-                           void *body, wf_err *err)
+static void fill_body(const wf_hashed *h, const struct wf_hashed_copy *c, uint64_t i, void *body)
 {
     const wf_slice *s = &h->base;
 
     set_values(h, c, i, body);
-    if (c->uses && (c->uses[i] < 1 || c->uses[i] > UINT32_MAX))
+    for (uint32_t k = 0; k < h->n_slots; k++)
+        memcpy(wf_hashed_slot(h, body, k), c->slots[k] + i * s->row, s->row * sizeof(float));
+}
+
+/* A row was used as often as row i of a copy. */
+static wf_status fill_uses(const wf_hashed *h, const struct wf_hashed_copy *c, uint64_t i,
+                           int32_t row, wf_err *err)
+{
+    const wf_slice *s = &h->base;
+
+    if (c->uses && c->uses[i] < 1)
         return wf_fail(err, WF_CORRUPT, NULL,
                        "slice %u: the row of id %" PRId64 " was used %" PRId64 " times", s->id,
                        c->ids[i], c->uses[i]);
-    wf_hashed_set_uses(h, body, c->uses ? (uint32_t)c->uses[i] : 1,
+    wf_hashed_set_uses(h, row, c->uses ? (uint64_t)c->uses[i] : 1,
                        (uint32_t)(c->updated ? (uint64_t)c->updated[i] : s->updates));
-    for (uint32_t k = 0; k < h->n_slots; k++)
-        memcpy(wf_hashed_slot(h, body, k), c->slots[k] + i * s->row, s->row * sizeof(float));
     return WF_OK;
 }
 
@@ -196,7 +203,7 @@ static wf_status fill_cold(wf_hashed *h, const struct wf_hashed_copy *c, uint64_
     WF_TRY(wf_cold_rows_reserve(&h->cold, n, eras_of(c->updated, 0, n), err));
     WF_TRY(add_ids(&h->base, &h->cold.heads, c->ids, c->updated, 0, n, err));
     for (uint64_t i = 0; i < n; i++)
-        WF_TRY(fill_body(h, c, i, wf_cold_rows_body(&h->cold, (int32_t)i), err));
+        fill_body(h, c, i, wf_cold_rows_body(&h->cold, (int32_t)i));
     return WF_OK;
 }
 
@@ -218,7 +225,8 @@ static wf_status fill_rows(wf_hashed *h, const struct wf_hashed_copy *c, wf_err 
 
         if (wf_row_set_find(&h->cold.heads, wf_row_set_key(&h->rows, row)) != WF_NO_RECORD)
             return fail_twice(&h->base, c->ids[i], err);
-        WF_TRY(fill_body(h, c, i, wf_row_set_body(&h->rows, row), err));
+        fill_body(h, c, i, wf_row_set_body(&h->rows, row));
+        WF_TRY(fill_uses(h, c, i, row, err));
     }
     return WF_OK;
 }

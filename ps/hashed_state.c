@@ -144,7 +144,7 @@ static void copy_row(const wf_hashed *h, struct wf_hashed_copy *c, uint64_t i,
     for (uint32_t k = 0; k < h->n_slots; k++)
         memcpy(c->slots[k] + i * s->row, wf_hashed_slot(h, body, k), bytes);
     if (c->uses)
-        c->uses[i] = *wf_hashed_uses(h, body);
+        c->uses[i] = wf_hashed_uses(h, row);
 }
 
 /* Rows in files become the first of a copy. They are read in the order in which they lie, so that

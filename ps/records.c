@@ -10,13 +10,14 @@ enum { CHUNK_BYTES = 16 << 10, LEAST_ROOM = 8 };
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a stem is the low bits of a word");
 
-void wf_records_init(wf_records *r, uint32_t body, uint32_t head, bool notes)
+void wf_records_init(wf_records *r, uint32_t body, uint32_t head, uint32_t notes)
 {
     uint32_t stride = head + body;
 
     wf_assert(body % sizeof(uint32_t) == 0 && head % sizeof(uint32_t) == 0 && head >= WF_STEM_HEAD);
+    wf_assert(notes <= WF_NOTES_MOST);
     *r = (wf_records){
-        .each = stride + (notes ? (uint32_t)sizeof(uint16_t) : 0), .stride = stride, .head = head};
+        .each = stride + notes * (uint32_t)sizeof(uint16_t), .stride = stride, .head = head};
     while ((size_t)2 * r->each << r->chunk_bits <= CHUNK_BYTES)
         r->chunk_bits++;
 }
@@ -76,8 +77,8 @@ uint32_t wf_records_add(wf_records *r, uint64_t key)
 void wf_records_copy(wf_records *r, uint32_t from, uint32_t to)
 {
     memcpy(wf_records_head(r, to), wf_records_head(r, from), r->stride);
-    if (wf_records_noted(r))
-        *wf_records_note(r, to) = *wf_records_note(r, from);
+    for (uint32_t k = 0; k < wf_records_notes(r); k++)
+        wf_records_note(r, to)[k] = wf_records_note(r, from)[k];
 }
 
 void wf_records_drop_last(wf_records *r)

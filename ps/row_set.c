@@ -6,11 +6,21 @@
 
 enum { FAR = 24, NEAR = 12 /* rows ahead of a search: entries are fetched, then records */ };
 
-void wf_row_set_init(wf_row_set *s, uint32_t bucket, uint32_t body, bool ordered)
+static void init(wf_row_set *s, uint32_t bucket, uint32_t body, bool ordered, uint32_t notes)
 {
     *s = (wf_row_set){.ordered = ordered, .bucket = (uint64_t)bucket << (64 - WF_ROW_BUCKET_BITS)};
     wf_row_order_init(&s->order);
-    wf_records_init(&s->records, body, ordered ? WF_ROW_ORDER_HEAD : WF_STEM_HEAD, ordered);
+    wf_records_init(&s->records, body, ordered ? WF_ROW_ORDER_HEAD : WF_STEM_HEAD, notes);
+}
+
+void wf_row_set_init(wf_row_set *s, uint32_t bucket, uint32_t body, bool ordered)
+{
+    init(s, bucket, body, ordered, ordered ? 1 : 0);
+}
+
+void wf_row_set_init_noted(wf_row_set *s, uint32_t bucket, uint32_t body)
+{
+    init(s, bucket, body, true, 2);
 }
 
 void wf_row_set_close(wf_row_set *s)
