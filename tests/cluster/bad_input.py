@@ -88,7 +88,7 @@ def job_files_that_are_wrong(weft):
         (("seed: 1", "codec: {match: densse, push: topk, ratio: 0.1}"), 2,
          r'bad.yaml:19: codec: "densse" matches no variable; there is "dense'),
         (("seed: 1", 'tables: [{match: "e/*", dtype: int4}]'), 2, r'bad.yaml:19: .*"int4"'),
-        (("seed: 1", "dtype: int8"), 2, r'bad.yaml:19: unknown key "dtype"'),
+        (("seed: 1", "dtype: int8"), 2, r'bad.yaml:19: "dtype" is no key here; write it below "tables"'),
     ]
     with Cluster(weft) as c:
         for change, code, says in rows:

@@ -207,7 +207,7 @@ def the_state_of_the_optimizer_may_be_divided(weft):
         c.resize(2)
         c.must("up")
         other = ("recover", "small", "--set", "strategy=parameter_server", "--set", f"epochs={EPOCHS_OF_DRILL + 1}")
-        said = c.must(*other, code=1).err
+        said = c.must(*other, code=3).err
         check("shard_optimizer is for strategy multi_worker_mirrored, and not for parameter_server" in said, said)
         c.must(*other, "--set", "shard_optimizer=false")
         check(updates(c) > n, f"{n} and {updates(c)} updates")
