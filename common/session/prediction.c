@@ -6,6 +6,7 @@
 #include "common/session/job_data.h"
 #include "common/session/model.h"
 #include "common/session/npy.h"
+#include "common/session/prediction_near.h"
 #include "common/session/prediction_state.h"
 
 #include <inttypes.h>
@@ -372,6 +373,7 @@ static wf_status open_all(wf_prediction *p, wf_err *err)
         WF_TRY(check_feed(p, &p->feeds[i], err));
     }
     WF_TRY(count_records(p, err));
+    WF_TRY(wf_prediction_check_hosts(p, err));
     WF_TRY(p->how.divides ? wf_divided_look(p, err) : look_at_outputs(p, err));
     WF_TRY(check_form(p, err));
     choose_chunk(p);

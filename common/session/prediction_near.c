@@ -47,6 +47,29 @@ static json_t *hosts_of(const wf_prediction *p, const char *file)
     return list;
 }
 
+static bool is_of_a_file(const wf_prediction *p, const char *match)
+{
+    const char *file;
+    uint64_t records;
+
+    for (size_t i = 0; i < p->ask.n_inputs; i++)
+        for (size_t k = 0;
+             p->feeds[i].sequence && wf_sequence_part(p->feeds[i].sequence, k, &file, &records);
+             k++)
+            if (matches(match, file))
+                return true;
+    return false;
+}
+
+wf_status wf_prediction_check_hosts(const wf_prediction *p, wf_err *err)
+{
+    for (size_t i = 0; i < p->ask.n_hosts; i++)
+        if (!is_of_a_file(p, p->ask.hosts[i].match))
+            return wf_fail(err, WF_USAGE, "write it as a file of --input",
+                           "--hosts: no input is read from \"%.200s\"", p->ask.hosts[i].match);
+    return WF_OK;
+}
+
 /* Takes `hosts`. Files that follow each other and are near the same hosts are one run. */
 static void add_run(json_t *runs, uint64_t records, json_t *hosts)
 {

@@ -117,7 +117,10 @@ def wrong_words_are_refused(weft):
             weftlib.check(f'"{hosts}" names no host; write --hosts FILE=HOST,HOST' in told, told)
         told = weftlib.one_sentence(c.must(*words, "--hosts", "rows.npy=h", code=2).err)
         weftlib.check("add --spread, or leave --hosts out" in told, told)
-        by_workers(c.run(*words, "--spread", "--hosts", "other.npy=h"))  # a file that is not read
+        told = weftlib.one_sentence(c.must(*words, "--spread", "--hosts", "other.npy=h", code=2).err)
+        weftlib.check(re.search(r'--hosts: no input is read from ".*/other\.npy"; write it as a file of --input', told),
+                      told)
+        by_workers(c.run(*words, "--spread", "--hosts", "rows.npy=h"))
 
 
 if __name__ == "__main__":

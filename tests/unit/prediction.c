@@ -297,7 +297,7 @@ static void runs_near_hosts_are_read_back(void **unused)
     static const char *const hosts[] = {"h1", "h2", "h1"};
     char any[PATH_MAX];
     const wf_prediction_hosts rows[] = {
-        {"/elsewhere/*", hosts, 1}, {any, hosts, 3}, {"*", hosts, 1}};
+        {any, hosts, 3}, {"/elsewhere/*", hosts, 1}, {"*", hosts, 1}};
     wf_prediction_ask ask = ask_for("/out"), read;
     wf_memdisk *m = wf_memdisk_new();
     wf_prediction *p = NULL, *plain = open_on(m, "/out");
@@ -307,8 +307,17 @@ static void runs_near_hosts_are_read_back(void **unused)
 
     (void)unused;
     snprintf(any, sizeof any, "%s/*", folder.path);
+    for (size_t i = 1; i < WF_COUNT(rows); i++) { /* a pattern of no file */
+        ask.hosts = &rows[i];
+        ask.n_hosts = 1;
+        assert_int_equal(
+            wf_prediction_open(&ask, &(wf_prediction_how){.pool = pool, .disk = wf_memdisk_disk(m)},
+                               &p, &err),
+            WF_USAGE);
+        wf_prediction_free(&p);
+    }
     ask.hosts = rows;
-    ask.n_hosts = WF_COUNT(rows);
+    ask.n_hosts = 1;
     assert_ok(wf_prediction_open(
                   &ask, &(wf_prediction_how){.pool = pool, .disk = wf_memdisk_disk(m)}, &p, &err),
               err);
