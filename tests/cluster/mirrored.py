@@ -243,7 +243,7 @@ def a_strategy_is_set_on_the_way(weft):
         c.must("train", "job.yaml")
         check("worker.replicas" not in log_of(c), log_of(c))
         for wrong, why in ("mirorred", "there is no strategy \"mirorred\""), ("parameter_server", "at least 1 ps"):
-            check(why in c.must("recover", "mirrored", "--set", f"strategy={wrong}", code=1).err, wrong)
+            check(why in c.must("recover", "mirrored", "--set", f"strategy={wrong}", code=2).err, wrong)
         c.must("recover", "mirrored", "--set", "strategy=mirrored", "--set", f"epochs={EPOCHS}")
         check("worker.replicas n=2" in log_of(c), log_of(c))
         got = values(c)
