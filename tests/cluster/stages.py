@@ -17,7 +17,7 @@ import small  # noqa: E402
 from losses import saved_weights  # noqa: E402
 
 RECORDS, WIDTH, CLASSES = 800, 12, 4
-JOB = """job: divided
+MODEL = """job: divided
 model:
   input: {{x: [12]}}
   layers:
@@ -31,7 +31,8 @@ model:
     - add: {{inputs: [block2, norm0], name: sum2}}
     - dense: {{units: 4, name: head}}
 loss: sparse_categorical_crossentropy
-metrics: [accuracy]
+"""
+JOB = MODEL + """metrics: [accuracy]
 data:
   format: npy
   train: {{x: x.npy, y: y.npy}}

@@ -13,23 +13,10 @@ import onnx  # noqa: E402
 import stages  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 from predict_spread import by_workers, content, parts  # noqa: E402
+from stages import AUTO, FOUR, TWO  # noqa: E402
 
 RECORDS, WIDTH = 4000, 12
-JOB = """job: divided
-model:
-  input: {{x: [12]}}
-  layers:
-    - dense: {{units: 24, activation: relu, name: block0}}
-    - layer_normalization: {{name: norm0}}
-    - dense: {{units: 24, activation: tanh, name: block1}}
-    - dropout: {{rate: 0.1, name: drop}}
-    - add: {{inputs: [drop, norm0], name: sum1}}
-    - batch_normalization: {{name: norm1}}
-    - dense: {{units: 24, activation: gelu, name: block2}}
-    - add: {{inputs: [block2, norm0], name: sum2}}
-    - dense: {{units: 4, name: head}}
-loss: sparse_categorical_crossentropy
-data:
+JOB = stages.MODEL + """data:
   format: npy
   train: {{x: x.npy, y: y.npy}}
   map: {{x: [standardise]}}
@@ -40,10 +27,6 @@ checkpoint: {{every_steps: 40, keep: 9}}
 seed: 1
 {how}
 """
-TWO = 'place: {"block0/*": worker/0, "norm1/*": worker/1}\nmicro_batches: 4'
-FOUR = ('place: {"block0/*": worker/0, "block1/*": worker/1, "block2/*": worker/2, "head/*": worker/3}\n'
-        "micro_batches: 4")
-AUTO = "place: auto\nmicro_batches: 4"
 WORDS = ["predict", "divided", "--input", "x=rows.npy", "--batch", "32", "--split-records", "200"]
 
 

@@ -194,9 +194,46 @@ static void a_value_that_cannot_be_is_refused(void **state)
     size_t forward, back, other;
     uint32_t in = edge_between(0, 1, &forward), gradient = edge_between(2, 1, &back);
     uint32_t elsewhere = edge_between(1, 2, &other);
-    const value right = {0, 1, 0, in, forward, WF_CODEC_BYTES, 0, 0};
+    uint32_t n_edges = (uint32_t)w.prepared->start.n_train_edges;
+    const struct {
+        value v;
+        const char *said;
+    } bad[] = {
+        /* from stage 2, and of edges that do not come from stage 0 to this one */
+        {{2, 1, 0, in, forward, WF_CODEC_BYTES, 0, 0}, "it goes between other stages"},
+        {{0, 1, 0, gradient, back, WF_CODEC_BYTES, 0, 0}, "it goes between other stages"},
+        {{0, 1, 0, elsewhere, other, WF_CODEC_BYTES, 0, 0}, "it goes between other stages"},
+        {{0, 1, 0, n_edges, forward, WF_CODEC_BYTES, 0, 0}, "it goes between other stages"},
+        {{0, 1, 0, UINT32_MAX, forward, WF_CODEC_BYTES, 0, 0}, "it goes between other stages"},
+        {{0, 1, BATCHES, in, forward, WF_CODEC_BYTES, 0, 0}, "micro-batch 4 of 4"},
+        {{0, 1, UINT32_MAX, in, forward, WF_CODEC_BYTES, 0, 0}, "there are not so many"},
+        {{0, 1, 0, in, forward - 1, WF_CODEC_BYTES, 0, 0}, "bytes"},
+        {{0, 1, 0, in, 0, WF_CODEC_BYTES, 0, 0}, "bytes"},
+        {{0, 1, 0, in, 1 << 20, WF_CODEC_BYTES, 0, 0}, "more bytes than an edge brings"},
+        {{0, 1, 0, in, forward, WF_CODEC_F32, 0, 0}, ""},
+        {{0, 1, 0, in, forward, WF_CODEC_BYTES, 0, 2}, ""},
+        {{0, 3, 0, in, forward, WF_CODEC_BYTES, 0, 0}, "it does not follow"},
+    };
     snapshot was;
-    value v;
+
+    (void)state;
+    begin_stage();
+    send_round(0, 1, true, BATCHES, RECORDS);
+    was = look(middle());
+    for (size_t i = 0; i < WF_COUNT(bad); i++) {
+        send_value(bad[i].v);
+        assert_refused(was, bad[i].said);
+    }
+}
+
+/* One of another time changes nothing; the right one counts once. */
+static void a_value_counts_once_in_its_round(void **state)
+{
+    size_t forward;
+    uint32_t in = edge_between(0, 1, &forward);
+    const value right = {0, 1, 0, in, forward, WF_CODEC_BYTES, 0, 0};
+    value v = right;
+    snapshot was;
 
     (void)state;
     send_value(right); /* before there is a stage */
@@ -204,56 +241,6 @@ static void a_value_that_cannot_be_is_refused(void **state)
     begin_stage();
     send_round(0, 1, true, BATCHES, RECORDS);
     was = look(middle());
-
-    v = right;
-    v.from = 2; /* which has another stage */
-    send_value(v);
-    assert_refused(was, "it goes between other stages");
-    v = right;
-    v.edge = gradient;
-    v.bytes = back;
-    send_value(v);
-    assert_refused(was, "it goes between other stages");
-    v.edge = elsewhere;
-    v.bytes = other;
-    send_value(v);
-    assert_refused(was, "it goes between other stages");
-    v = right;
-    v.edge = (uint32_t)w.prepared->start.n_train_edges;
-    send_value(v);
-    assert_refused(was, "it goes between other stages");
-    v.edge = UINT32_MAX;
-    send_value(v);
-    assert_refused(was, "it goes between other stages");
-    v = right;
-    v.batch = BATCHES;
-    send_value(v);
-    assert_refused(was, "micro-batch 4 of 4");
-    v.batch = UINT32_MAX;
-    send_value(v);
-    assert_refused(was, "there are not so many");
-    v = right;
-    v.bytes = forward - 1;
-    send_value(v);
-    assert_refused(was, "bytes");
-    v.bytes = 0;
-    send_value(v);
-    assert_refused(was, "bytes");
-    v.bytes = 1 << 20;
-    send_value(v);
-    assert_refused(was, "more bytes than an edge brings");
-    v = right;
-    v.codec = WF_CODEC_F32;
-    send_value(v);
-    assert_refused(was, "");
-    v = right;
-    v.parts = 2;
-    send_value(v);
-    assert_refused(was, "");
-    v = right;
-    v.round = 3;
-    send_value(v);
-    assert_refused(was, "it does not follow");
     v.round = 0;
     send_value(v);
     assert_dropped(was); /* it is late */
@@ -261,7 +248,6 @@ static void a_value_that_cannot_be_is_refused(void **state)
     v.generation = GENERATION - 1;
     send_value(v);
     assert_dropped(was);
-
     send_value(right);
     assert_int_equal(w.says, WF_OK);
     assert_int_equal(look(middle()).held, was.held + 1);
@@ -361,6 +347,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_round_that_cannot_be_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_others_are_told_is_refused_here, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_value_that_cannot_be_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_value_counts_once_in_its_round, set_up, tear_down),
         cmocka_unit_test_setup_teardown(values_that_come_early_are_looked_at, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_step_is_made_all_the_same, set_up, tear_down),
     };

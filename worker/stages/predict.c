@@ -169,7 +169,6 @@ static wf_status compile(wf_stage_book *b, wf_err *err)
     if (part->graph->n_outputs == 0)
         return WF_OK;
     rc = wf_compile(&spec, &c, err);
-
     if (rc == WF_OK)
         rc = keep_names(b, c->graph, err);
     if (rc == WF_OK) {
