@@ -8,10 +8,11 @@
  * Least frequently used: a row counts the updates that name it, up to MOST_USES, and its count is
  * halved for each era of 1 << ERA_BITS updates of the slice that ends before it is named again, so
  * that what was named often long ago leaves in the end. Its note has the count and the low bits of
- * the era in which it was named last, which lie 256 eras apart. Beyond
- * max_rows the one of the lowest count leaves among SAMPLE rows: the least recently used, and of
- * equal ones the least recently used first. Redis samples so ("Using Redis as an LRU cache", 2016:
- * the LFU mode, with decay), but by chance; here all follows from the keys and their updates.
+ * the era in which it was named last: a row that is named again is halved by the eras between,
+ * modulo ERAS. Beyond max_rows the one of the lowest count leaves among SAMPLE rows: the least
+ * recently used, and of equal ones the least recently used first; their eras are known in full.
+ * Redis samples so ("Using Redis as an LRU cache", 2016: the LFU mode, with decay), but by chance;
+ * here all follows from the keys and their updates.
  */
 #include "common/base/size.h"
 #include "ps/hashed.h"
@@ -20,14 +21,16 @@
 
 enum {
     ERA_BITS = 10,
-    MOST_USES = 255,
-    SAMPLE = 16,                /* rows */
-    OF_INDEX = 7,               /* bytes that the index has for a row, at most */
-    OF_INDEX_THAT_SHRINKS = 13, /* the same where it shrinks: it does when a third is in use */
-    OF_CHUNK_LIST = 16,         /* bytes that a chunk's place in the list may take */
-    OF_ERAS = 64 << 10,         /* bytes that the order of use may take beside the rows */
-    OF_EXTENTS = 8 << 10,       /* bytes that the list of a slice's files may take */
-    PARTLY_USED = 2             /* chunks: the last one, and one that is kept for the next rows */
+    USES_BITS = 5,
+    MOST_USES = (1 << USES_BITS) - 1,
+    ERAS = 1 << (8 - USES_BITS), /* that a note tells apart */
+    SAMPLE = 16,                 /* rows */
+    OF_INDEX = 7,                /* bytes that the index has for a row, at most */
+    OF_INDEX_THAT_SHRINKS = 13,  /* the same where it shrinks: it does when a third is in use */
+    OF_CHUNK_LIST = 16,          /* bytes that a chunk's place in the list may take */
+    OF_ERAS = 64 << 10,          /* bytes that the order of use may take beside the rows */
+    OF_EXTENTS = 8 << 10,        /* bytes that the list of a slice's files may take */
+    PARTLY_USED = 2              /* chunks: the last one, and one that is kept for the next rows */
 };
 
 /* ---- a limit in bytes ---- */
@@ -131,18 +134,18 @@ static uint32_t uses_at(const wf_hashed *h, wf_row_use row, uint32_t now)
 
 void wf_hashed_set_uses(const wf_hashed *h, int32_t row, uint64_t uses, uint32_t now)
 {
-    uint32_t era = now >> ERA_BITS & UINT8_MAX;
+    uint32_t era = (now >> ERA_BITS) % ERAS;
 
     if (h->base.policy.by_frequency)
         *wf_row_set_note(&h->rows, row) =
-            (uint16_t)(era << 8 | (uint32_t)WF_MIN(uses, (uint64_t)MOST_USES));
+            (uint8_t)(era << USES_BITS | (uint32_t)WF_MIN(uses, (uint64_t)MOST_USES));
 }
 
 void wf_hashed_use(wf_hashed *h, int32_t row, uint32_t now)
 {
     if (h->base.policy.by_frequency) {
-        uint32_t was = *wf_row_set_note(&h->rows, row) >> 8;
-        uint32_t eras = ((now >> ERA_BITS) - was) & UINT8_MAX;
+        uint32_t was = *wf_row_set_note(&h->rows, row) >> USES_BITS;
+        uint32_t eras = ((now >> ERA_BITS) - was) % ERAS;
 
         wf_hashed_set_uses(h, row, halve(wf_hashed_uses(h, row), eras) + 1, now);
     }

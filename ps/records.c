@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ps/records.c */
 #include "ps/records.h"
-#include "common/base/pages.h"
 #include "common/base/size.h"
 
 #include <stdlib.h>
@@ -10,14 +9,12 @@ enum { CHUNK_BYTES = 16 << 10, LEAST_ROOM = 8 };
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a stem is the low bits of a word");
 
-void wf_records_init(wf_records *r, uint32_t body, uint32_t head, uint32_t notes)
+void wf_records_init(wf_records *r, uint32_t body, uint32_t head, wf_record_notes notes)
 {
     uint32_t stride = head + body;
 
     wf_assert(body % sizeof(uint32_t) == 0 && head % sizeof(uint32_t) == 0 && head >= WF_STEM_HEAD);
-    wf_assert(notes <= WF_NOTES_MOST);
-    *r = (wf_records){
-        .each = stride + notes * (uint32_t)sizeof(uint16_t), .stride = stride, .head = head};
+    *r = (wf_records){.each = stride + (uint32_t)notes, .stride = stride, .head = head};
     while ((size_t)2 * r->each << r->chunk_bits <= CHUNK_BYTES)
         r->chunk_bits++;
 }
@@ -46,7 +43,8 @@ static wf_status add_chunk(wf_records *r, wf_err *err)
         r->chunks = longer;
         r->chunks_room = room;
     }
-    r->chunks[r->n_chunks] = wf_pages_alloc(wf_records_chunk_bytes(r));
+    /* aligned_alloc would lose 48 bytes of each */
+    r->chunks[r->n_chunks] = malloc(wf_records_chunk_bytes(r));
     if (!r->chunks[r->n_chunks])
         return wf_fail_nomem(err, wf_records_chunk_bytes(r));
     r->n_chunks++;
@@ -77,8 +75,10 @@ uint32_t wf_records_add(wf_records *r, uint64_t key)
 void wf_records_copy(wf_records *r, uint32_t from, uint32_t to)
 {
     memcpy(wf_records_head(r, to), wf_records_head(r, from), r->stride);
-    for (uint32_t k = 0; k < wf_records_notes(r); k++)
-        wf_records_note(r, to)[k] = wf_records_note(r, from)[k];
+    if (wf_records_noted(r))
+        *wf_records_note(r, to) = *wf_records_note(r, from);
+    if (wf_records_owned(r))
+        *wf_records_owners_note(r, to) = *wf_records_owners_note(r, from);
 }
 
 void wf_records_drop_last(wf_records *r)

@@ -6,7 +6,7 @@
 
 enum { FAR = 24, NEAR = 12 /* rows ahead of a search: entries are fetched, then records */ };
 
-static void init(wf_row_set *s, uint32_t bucket, uint32_t body, bool ordered, uint32_t notes)
+static void init(wf_row_set *s, uint32_t bucket, uint32_t body, bool ordered, wf_record_notes notes)
 {
     *s = (wf_row_set){.ordered = ordered, .bucket = (uint64_t)bucket << (64 - WF_ROW_BUCKET_BITS)};
     wf_row_order_init(&s->order);
@@ -15,12 +15,12 @@ static void init(wf_row_set *s, uint32_t bucket, uint32_t body, bool ordered, ui
 
 void wf_row_set_init(wf_row_set *s, uint32_t bucket, uint32_t body, bool ordered)
 {
-    init(s, bucket, body, ordered, ordered ? 1 : 0);
+    init(s, bucket, body, ordered, ordered ? WF_ORDER_NOTE : WF_NO_NOTES);
 }
 
 void wf_row_set_init_noted(wf_row_set *s, uint32_t bucket, uint32_t body)
 {
-    init(s, bucket, body, true, 2);
+    init(s, bucket, body, true, WF_ORDER_AND_OWNERS_NOTE);
 }
 
 void wf_row_set_close(wf_row_set *s)

@@ -28,7 +28,7 @@ typedef struct wf_row_set {
 /* An empty set of rows of that bucket with `body` bytes each, a multiple of 4. All keys below are
  * of the bucket. */
 void wf_row_set_init(wf_row_set *s, uint32_t bucket, uint32_t body, bool ordered);
-/* The same with an order, and with 16 bits of the owner's for each row (wf_row_set_note). */
+/* The same with an order, and with 8 bits of the owner's for each row (wf_row_set_note). */
 void wf_row_set_init_noted(wf_row_set *s, uint32_t bucket, uint32_t body);
 void wf_row_set_close(wf_row_set *s);
 /* Room for so many more, and in a set with an order for uses in so many more eras. Errors:
@@ -63,9 +63,9 @@ wf_row_use wf_row_set_first(const wf_row_set *s);
 wf_row_use wf_row_set_next(const wf_row_set *s, wf_row_use at);
 
 /* What is the owner's; undefined in a new row. */
-static inline uint16_t *wf_row_set_note(const wf_row_set *s, int32_t row)
+static inline uint8_t *wf_row_set_note(const wf_row_set *s, int32_t row)
 {
-    return wf_records_note(&s->records, (uint32_t)row) + 1;
+    return wf_records_owners_note(&s->records, (uint32_t)row);
 }
 
 static inline void *wf_row_set_body(const wf_row_set *s, int32_t row)

@@ -53,7 +53,7 @@ typedef struct model_row {
     bool stored;
     uint32_t pushes; /* that have named an id without a row */
     uint64_t used;   /* the update that named it last */
-    uint64_t uses; /* as it was then, 255 at most; halved for each era of 1024 updates that ended */
+    uint64_t uses; /* as it was then, 31 at most; halved for each era of 1024 updates that ended */
     float w[WIDTH], slots[WF_MAX_SLOTS][WIDTH];
     uint8_t held[WIDTH * sizeof(float)]; /* w in the type of the table; w is what it says */
     float scale;
@@ -102,9 +102,14 @@ static uint64_t count_live(const model *m, bool stored)
     return n;
 }
 
+static uint64_t eras_since(const model *m, int i)
+{
+    return m->updates / 1024 - m->rows[i].used / 1024;
+}
+
 static uint64_t uses_now(const model *m, int i)
 {
-    uint64_t halved = m->updates / 1024 - m->rows[i].used / 1024;
+    uint64_t halved = eras_since(m, i);
 
     return halved < 64 ? m->rows[i].uses >> halved : 0;
 }
@@ -172,7 +177,7 @@ static void update(model *m, int i, const float gradient[])
     model_row *r = &m->rows[i];
     float *slots[WF_MAX_SLOTS];
 
-    r->uses = r->stored ? WF_MIN(uses_now(m, i) + 1, (uint64_t)255) : 1;
+    r->uses = r->stored ? WF_MIN((r->uses >> eras_since(m, i) % 8) + 1, (uint64_t)31) : 1;
     r->used = m->updates;
     if (!r->stored && ++r->pushes < m->policy.admit_after)
         return;
@@ -560,10 +565,10 @@ static model *begin(wf_row_policy policy, wf_slice **s)
     return m;
 }
 
-/* Which of two rows leaves for a third: the one with the lower count, which ends at 255. */
-static void a_row_that_was_used_very_often_stays(void **state)
+/* Row 0 is used `often` times and, after so many eras, row 1 eight times and row 0 once; then a
+ * third row comes. Which of the two is left. */
+static int who_stays(int often, uint64_t eras)
 {
-    const int often = 300, seldom = 50; /* 44 in eight bits */
     wf_slice *s;
     model *m = begin((wf_row_policy){.first = {WF_UNIFORM, 0, 0.05},
                                      .seed = SEED,
@@ -572,17 +577,35 @@ static void a_row_that_was_used_very_often_stays(void **state)
                                      .by_frequency = true},
                      &s);
     named n = {.values = {1}}; /* so that a row differs from one that has just begun */
+    int left;
 
-    (void)state;
-    for (int i = 0; i <= often + seldom; i++) {
-        n.at[0] = i < often ? 0 : i < often + seldom ? 1 : 2;
+    for (int i = 0; i < often + 10; i++) {
+        if (i == often)
+            s->updates = m->updates = m->updates + eras * 1024;
+        n.at[0] = i < often || i == often + 8 ? 0 : i < often + 8 ? 1 : 2;
         name_rows(&n, 1);
         push(s, m, &n);
     }
-    assert_true(m->rows[0].stored && m->rows[2].stored && !m->rows[1].stored);
+    assert_true(m->rows[2].stored && m->rows[0].stored != m->rows[1].stored);
+    left = m->rows[1].stored;
     compare_pull(s, m);
     wf_slice_free(&s);
     free(m);
+    return left;
+}
+
+/* The one with the higher count: it ends at 31, and is halved for each era of rest. */
+static void a_row_that_was_used_more_often_stays(void **state)
+{
+    (void)state;
+    assert_int_equal(who_stays(7, 0), 0); /* both 8 times: row 1 was used earlier */
+    assert_int_equal(who_stays(6, 0), 1);
+    assert_int_equal(who_stays(32, 0), 0);  /* none in five bits */
+    assert_int_equal(who_stays(300, 2), 0); /* 31 >> 2 and one more: 8 */
+    assert_int_equal(who_stays(300, 3), 1);
+    assert_int_equal(who_stays(300, 7), 1);
+    assert_int_equal(who_stays(300, 8), 0); /* a note tells eight eras apart */
+    assert_int_equal(who_stays(300, 11), 1);
 }
 
 /* Of two rows that come in one order or the other. */
@@ -913,7 +936,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_table_is_what_a_plain_model_says),
         cmocka_unit_test(rows_leave_as_a_plain_model_says),
-        cmocka_unit_test(a_row_that_was_used_very_often_stays),
+        cmocka_unit_test(a_row_that_was_used_more_often_stays),
         cmocka_unit_test(rows_of_fewer_bits_are_what_a_plain_model_says),
         cmocka_unit_test(a_table_may_change_its_type),
         cmocka_unit_test(threads_update_rows_of_their_own),
