@@ -211,7 +211,7 @@ static void lay_split(bench *b, const shape *s, wf_pool *pool)
     if (!wf_tiles_by_amx())
         return;
     b->arena = prep.arena = wf_arena_new(0);
-    if (!prep.arena || wf_product_tiles_prepare(&prep, &p, false, false, true, &b->split, &err))
+    if (!prep.arena || wf_product_tiles_prepare(&prep, &p, 0, true, &b->split, &err))
         abort();
     b->run = (wf_run){.pool = pool, .workspace = new_memory(prep.workspace_bytes)};
 }
@@ -247,7 +247,8 @@ static void measure(bench *b, const shape *s, wf_pool *pool, double *log_sum)
             start = wf_now_ns();
             if (b->which == SPLIT)
                 for (int64_t k = 0; k < b->times && b->arena; k++)
-                    (void)wf_product_tiles_go(b->split, &b->run, x, y, NULL, c);
+                    (void)wf_product_tiles_go(b->split, &b->run,
+                                              &(wf_product_operands){.a = x, .b = y, .c = c});
             else
                 wf_pool_for(pool, threads, 1, range, b);
             if (round < 0)

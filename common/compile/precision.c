@@ -97,7 +97,11 @@ static const row rows[] = {
      .makes = OUTPUT(0) | OUTPUT(1) | OUTPUT(2),
      .gpu = {.makes = OUTPUT(0) | OUTPUT(1) | OUTPUT(2)}},
     FACTORS("Gemm", INPUT(0) | INPUT(1), OUTPUT(0)),
-    FACTORS("Linear", INPUT(0) | INPUT(1), OUTPUT(0)),
+    {.op = "Linear",
+     .rounds = INPUT(0) | INPUT(1),
+     .reads = INPUT(3), /* compares it */
+     .makes = OUTPUT(0),
+     .gpu = {.makes = OUTPUT(0)}},
     FACTORS("MatMul", INPUT(0) | INPUT(1), OUTPUT(0)),
     FACTORS("Product", INPUT(0) | INPUT(1), OUTPUT(0)),
     ELEMENTWISE("Add"),

@@ -187,7 +187,8 @@ def the_state_of_the_optimizer_may_be_divided(weft):
     divided = RING + "\nshard_optimizer: true"
     for workers in (2, 3):
         ours, n = trained(weft, divided, workers=workers, optimizer=MOMENTUM)
-        check_close(ours, alone_after(weft, n, optimizer=MOMENTUM), f"{workers} workers, {n} updates", 5e-6)
+        rounding = n * 2.0**-25  # of a mean of three, half a bit of a weight below 1 with each update
+        check_close(ours, alone_after(weft, n, optimizer=MOMENTUM), f"{workers} workers, {n} updates", rounding)
     with Cluster(weft, ps=0, workers=3) as c:
         write_job(c, divided, epochs=EPOCHS_OF_DRILL, every_steps=400, records=8 * RECORDS)
         c.must("up")

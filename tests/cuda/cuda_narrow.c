@@ -23,7 +23,8 @@ typedef struct step {
         uint32_t rank;
         int64_t dims[4];
     } in[MOST_IN];
-    bool trains; /* attr training_mode */
+    bool trains;            /* attr training_mode */
+    const char *activation; /* attr, or NULL */
 } step;
 
 #define IN(...)                                                                                    \
@@ -40,7 +41,8 @@ static const wf_dtype types[] = {WF_BF16, WF_F16};
 static wf_graph *graph_of(const step *s, wf_dtype type)
 {
     static const char *const names[MOST_IN] = {"a", "b", "c", "d"};
-    const wf_attr trains = wf_attr_int("training_mode", 1);
+    const wf_attr attr =
+        s->trains ? wf_attr_int("training_mode", 1) : wf_attr_string("activation", s->activation);
     wf_graph *g = new_graph();
     wf_emit e = wf_emit_begin(g, "node", NULL);
     wf_value *in[MOST_IN], *out[MOST_OUT];
@@ -49,7 +51,7 @@ static wf_graph *graph_of(const step *s, wf_dtype type)
 
     for (; n < MOST_IN && s->in[n].rank; n++)
         in[n] = input(g, names[n], s->in[n].rank, s->in[n].dims);
-    node = wf_emit_node(&e, s->op, n, in, s->trains, &trains, s->n_out, out);
+    node = wf_emit_node(&e, s->op, n, in, s->trains || s->activation, &attr, s->n_out, out);
     assert_non_null(node);
     assert_ok(wf_emit_end(&e), err);
     for (uint32_t i = 0; i < n; i++)
@@ -110,6 +112,8 @@ static void products_read_and_write_narrow_tensors(void **state)
     launches(&(step){"Gemm", 3, 1, 1, .in = {IN(8, 16), IN(16, 24)}});
     launches(&(step){"MatMul", 3, 1, 1, .in = {IN(2, 8, 16), IN(2, 16, 24)}});
     launches(&(step){"Linear", 3, 0, 1, .in = {IN(2, 8, 16), IN(16, 24), IN(24)}});
+    launches(&(step){"Linear", 15, 1, 1, 1, .in = {IN(8, 16), IN(16, 24), IN(24), IN(8, 24)},
+                     .activation = "ReluGrad"});
     /* One of float32 is rounded, as is a row that is added to narrow results. */
     launches(&(step){"Linear", 1, 0, 1, 1, .in = {IN(2, 8, 16), IN(16, 24)}});
     launches(&(step){"Linear", 1, 1, 1, 2, .in = {IN(2, 8, 16), IN(16, 24), IN(24)}});

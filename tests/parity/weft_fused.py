@@ -11,10 +11,12 @@ class Fused(OpRun):
 
 
 class Linear(Fused):
-    def _run(self, x, w, bias=None, activation=None, transB=None):
-        y = x @ (w.T if transB else w)
-        y = y if bias is None else y + bias
-        return ((np.maximum(y, 0) if activation == "Relu" else y).astype(x.dtype),)
+    def _run(self, x, w, bias=None, y=None, activation=None, transB=None):
+        result = x @ (w.T if transB else w)
+        result = result if bias is None else result + bias
+        if activation == "ReluGrad":
+            result = np.where(y > 0, result, 0)
+        return ((np.maximum(result, 0) if activation == "Relu" else result).astype(x.dtype),)
 
 
 STEPS = {
@@ -105,6 +107,9 @@ def cases(single):
                 yield single("Linear", (x, dtype), w, domain=DOMAIN, transB=trans)
                 yield single("Linear", (x, dtype), w, ((n,), dtype), domain=DOMAIN, transB=trans,
                              activation="Relu")
+                for bias in (None, ((n,), dtype)):
+                    yield single("Linear", (x, dtype), w, bias, ((*x[:-1], n), dtype), domain=DOMAIN, transB=trans,
+                                 activation="ReluGrad")
         for a, b in (((3, 4), (4, 5)), ((2, 3, 4), (2, 4, 5)), ((6, 3, 4), (4, 5)), ((3, 4), (2, 4, 5)),
                      ((2, 1, 70, 33), (3, 33, 40)), ((1, 3, 4), (1, 4, 2)), ((0, 3, 4), (4, 5))):
             for trans_a, trans_b in ((0, 1), (1, 0), (1, 1)):

@@ -46,6 +46,56 @@ static void a_gemm_takes_its_relu_in(void **state)
     wf_compiled_free(&c);
 }
 
+/* Relu between two layers: backward, the second one's product takes ReluGrad in. */
+static void a_product_takes_the_gradient_of_relu_in(void **state)
+{
+    (void)state;
+    for (uint32_t rank = 2; rank <= 3; rank++) {
+        lab l;
+        wf_value *v, *w;
+        wf_compiled *c;
+        size_t n = 0;
+
+        lab_open(&l, rank, rank == 2 ? (const int64_t[]){-1, 3} : three_axes);
+        v = wf_emit_matmul(&l.e, l.x, lab_variable(&l, "w", 2, (const int64_t[]){3, 4}));
+        w = lab_variable(&l, "u", 2, (const int64_t[]){4, 5});
+        v = wf_emit_matmul(&l.e, wf_emit_unary(&l.e, "Relu", v), w);
+        c = lab_close_grad(&l, v);
+        assert_int_equal(count_op(c->graph, "ReluGrad"), 0);
+        for (size_t i = 0; i < c->graph->n_nodes; i++) {
+            const wf_node *at = c->graph->nodes[i];
+
+            if (strcmp(wf_node_string(at, "activation", ""), "ReluGrad") != 0)
+                continue;
+            n++;
+            assert_string_equal(at->op->name, "Linear");
+            assert_null(at->in[2]);
+            assert_int_equal(at->in[3]->rank, 2);
+            assert_int_equal(wf_node_int(at, "transB", 0), 1);
+        }
+        assert_int_equal(n, 1);
+        wf_compiled_free(&c);
+    }
+}
+
+/* What reads the gradient of the Relu's output beside ReluGrad. */
+static void a_gradient_that_others_read_stays(void **state)
+{
+    lab l;
+    wf_value *v, *w;
+    wf_compiled *c;
+
+    (void)state;
+    lab_open(&l, 2, (const int64_t[]){-1, 3});
+    v = wf_emit_matmul(&l.e, l.x, lab_variable(&l, "w", 2, (const int64_t[]){3, 4}));
+    v = wf_emit_add(&l.e, wf_emit_unary(&l.e, "Relu", v),
+                    lab_variable(&l, "b", 1, (const int64_t[]){4}));
+    w = lab_variable(&l, "u", 2, (const int64_t[]){4, 5});
+    c = lab_close_grad(&l, wf_emit_matmul(&l.e, v, w));
+    assert_int_equal(count_op(c->graph, "ReluGrad"), 1);
+    wf_compiled_free(&c);
+}
+
 static void what_else_reads_a_product_keeps_it(void **state)
 {
     lab l;
@@ -298,6 +348,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_linear_layer_is_one_node),
         cmocka_unit_test(a_gemm_takes_its_relu_in),
+        cmocka_unit_test(a_product_takes_the_gradient_of_relu_in),
+        cmocka_unit_test(a_gradient_that_others_read_stays),
         cmocka_unit_test(what_else_reads_a_product_keeps_it),
         cmocka_unit_test(other_sums_are_no_bias),
         cmocka_unit_test(elementwise_operations_make_a_chain),

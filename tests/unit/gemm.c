@@ -23,7 +23,7 @@ typedef struct shape {
 
 typedef struct arrays {
     wf_gemm g;
-    float *a, *b, *c, *bias, *old; /* old: C before */
+    float *a, *b, *c, *bias, *y, *old; /* old: C before */
     size_t c_floats;
 } arrays;
 
@@ -54,6 +54,7 @@ static arrays make(wf_gemm g)
     x.c = new_floats(x.c_floats, 3);
     x.old = new_floats(x.c_floats, 3);
     x.bias = new_floats((size_t)g.n, 4);
+    x.y = new_floats(x.c_floats, 5);
     return x;
 }
 
@@ -64,9 +65,11 @@ static void drop(arrays *x)
     free(x->c);
     free(x->old);
     free(x->bias);
+    free(x->y);
 }
 
-static void check(const arrays *x, const float *bias)
+/* y: of a ReluGrad, or NULL. */
+static void check(const arrays *x, const float *bias, const float *y)
 {
     const wf_gemm *g = &x->g;
 
@@ -77,14 +80,14 @@ static void check(const arrays *x, const float *bias)
             sum += bias ? (double)bias[j] : 0;
             size += bias ? fabs((double)bias[j]) : 0;
             for (int64_t p = 0; p < g->k; p++) {
-                double y = (double)x->a[g->trans_a ? p * g->lda + i : i * g->lda + p] *
-                           (double)x->b[g->trans_b ? j * g->ldb + p : p * g->ldb + j];
+                double product = (double)x->a[g->trans_a ? p * g->lda + i : i * g->lda + p] *
+                                 (double)x->b[g->trans_b ? j * g->ldb + p : p * g->ldb + j];
 
-                sum += y;
-                size += fabs(y);
+                sum += product;
+                size += fabs(product);
             }
-            if (g->relu && sum < 0)
-                sum = 0;
+            if ((g->relu && sum < 0) || (y && y[i * g->ldc + j] <= 0))
+                sum = size = 0;
             off = fabs((double)x->c[i * g->ldc + j] - sum);
             if (!(off <= (double)(g->k + 2) * (double)FLT_EPSILON * size))
                 fail_msg("m %ld n %ld k %ld trans %d %d at [%ld, %ld]: off by %g", (long)g->m,
@@ -119,7 +122,7 @@ static void multiply(wf_gemm g, bool with_bias, bool packed)
     } else {
         wf_gemm_go(&g, x.a, x.b, bias, x.c, room);
     }
-    check(&x, bias);
+    check(&x, bias, NULL);
     free(room);
     drop(&x);
 }
@@ -193,7 +196,12 @@ static void product(wf_product p, uint32_t then, uint32_t threads, const arrays 
     run.pool = pool;
     run.workspace = new_room(prep.workspace_bytes);
     memcpy(c, x->old, x->c_floats * sizeof *c);
-    wf_product_go(way, &run, x->a, x->b, then & WF_PRODUCT_BIAS ? x->bias : NULL, c);
+    wf_product_go(way, &run,
+                  &(wf_product_operands){.a = x->a,
+                                         .b = x->b,
+                                         .bias = then & WF_PRODUCT_BIAS ? x->bias : NULL,
+                                         .y = then & WF_PRODUCT_RELU_GRAD ? x->y : NULL,
+                                         .c = c});
     free(run.workspace);
     wf_pool_free(&pool);
     wf_arena_free(&arena);
@@ -210,7 +218,7 @@ static void threads_do_not_change_bits(void **state)
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
         for (uint32_t bits = 0; bits < 32; bits++) {
             shape z = shapes[s];
-            bool bias = bits & 16 && !(bits & 4);
+            bool bias = bits & 16 && !(bits & 4), grad = bits % 5 == 0;
             wf_product p = {.dtype = WF_F32,
                             .trans_a = bits & 1,
                             .trans_b = bits & 2,
@@ -219,7 +227,8 @@ static void threads_do_not_change_bits(void **state)
                             .k = z.k,
                             .alpha = 1,
                             .beta = bits & 4 ? 1 : 0};
-            uint32_t then = (bias ? WF_PRODUCT_BIAS : 0) | (bits & 8 ? WF_PRODUCT_RELU : 0);
+            uint32_t then = (bias ? WF_PRODUCT_BIAS : 0) | (bits & 8 ? WF_PRODUCT_RELU : 0) |
+                            (grad ? WF_PRODUCT_RELU_GRAD : 0);
             arrays x = make((wf_gemm){.trans_a = p.trans_a,
                                       .trans_b = p.trans_b,
                                       .m = z.m,
@@ -233,7 +242,7 @@ static void threads_do_not_change_bits(void **state)
             float *other = new_floats(x.c_floats, 9);
 
             product(p, then, 1, &x, x.c);
-            check(&x, bias ? x.bias : NULL);
+            check(&x, bias ? x.bias : NULL, grad ? x.y : NULL);
             for (uint32_t threads = 2; wf_gemm_is_here() && threads <= 5; threads++) {
                 product(p, then, threads, &x, other);
                 if (WF_MIN(z.m, z.n) >= 4 || z.n == 1 ||

@@ -283,6 +283,21 @@ static void products(void **state)
             check(x);
         }
     check((example){"Gemm", 1, 1, 1, {IN(130, 129), IN(129, 70), IN(70)}});
+    for (uint32_t narrow = 0; narrow < 4; narrow++) /* of x and y */
+        check((example){"Linear",
+                        (narrow & 1) | (narrow & 2) << 2,
+                        1,
+                        1,
+                        {IN(2, 70, 261), IN(261, 131), IN(131), IN(2, 70, 131)},
+                        {wf_attr_string("activation", "ReluGrad")},
+                        1});
+    check((example){"Linear", /* small */
+                    9,
+                    0,
+                    1,
+                    {IN(6, 7), IN(7, 9), IN(9), IN(6, 9)},
+                    {wf_attr_string("activation", "ReluGrad")},
+                    1});
     for (int b = 0; b < 2; b++) {
         example x = {"Product", 3, 1, 2, {IN(700, 130), IN(700, 70)}, .n_attrs = 2};
 

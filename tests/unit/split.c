@@ -22,8 +22,8 @@ typedef struct dice {
 
 typedef struct factors {
     wf_product p;
-    bool bias, relu;
-    float *a, *b, *c, *row; /* c: what beta adds to */
+    uint32_t then;              /* of common/kernels/cpu/product/then.h */
+    float *a, *b, *c, *row, *y; /* c: what beta adds to */
 } factors;
 
 static void need_tiles(void)
@@ -73,12 +73,14 @@ static factors draw(dice *d)
                        .alpha = 1,
                        .beta = (double)below(d, 2)}};
 
-    f.bias = f.p.beta == 0 && below(d, 2);
-    f.relu = below(d, 2);
+    f.then = (uint32_t)below(d, 8);
+    if (f.p.beta != 0)
+        f.then &= ~(uint32_t)WF_PRODUCT_BIAS;
     f.a = drawn(d, f.p.m * f.p.k);
     f.b = drawn(d, f.p.k * f.p.n);
     f.c = drawn(d, f.p.m * f.p.n);
     f.row = drawn(d, f.p.n);
+    f.y = drawn(d, f.p.m * f.p.n);
     return f;
 }
 
@@ -88,6 +90,7 @@ static void drop(factors *f)
     free(f->b);
     free(f->c);
     free(f->row);
+    free(f->y);
 }
 
 static float *split(const factors *f, uint32_t threads)
@@ -101,10 +104,10 @@ static float *split(const factors *f, uint32_t threads)
 
     memcpy(c, f->c, (size_t)(f->p.m * f->p.n) * sizeof *c);
     assert_ok(wf_pool_new(threads, &run.pool, &err), err);
-    assert_ok(wf_product_tiles_prepare(&prep, &f->p, f->bias, f->relu, true, &v, &err), err);
+    assert_ok(wf_product_tiles_prepare(&prep, &f->p, f->then, true, &v, &err), err);
     run.workspace = aligned_alloc(64, wf_align_up(prep.workspace_bytes, 64));
     assert_non_null(run.workspace);
-    assert_true(wf_product_tiles_go(v, &run, f->a, f->b, f->row, c));
+    assert_true(wf_product_tiles_go(v, &run, &(wf_product_operands){f->a, f->b, f->row, f->y, c}));
     free(run.workspace);
     wf_pool_free(&run.pool);
     wf_arena_free(&arena);
@@ -119,7 +122,9 @@ typedef struct errors {
 static void compare(const factors *f, int64_t i, int64_t k, double got, errors *sum)
 {
     const wf_product *p = &f->p;
-    double want = p->beta != 0 ? (double)f->c[i * p->n + k] : f->bias ? (double)f->row[k] : 0;
+    double want = p->beta != 0                ? (double)f->c[i * p->n + k]
+                  : f->then & WF_PRODUCT_BIAS ? (double)f->row[k]
+                                              : 0;
     double size = fabs(want);
     float added = (float)want;
 
@@ -131,8 +136,10 @@ static void compare(const factors *f, int64_t i, int64_t k, double got, errors *
         want += (double)x * (double)y;
         size += fabs((double)x * (double)y);
     }
-    if (f->relu && want < 0)
+    if (f->then & WF_PRODUCT_RELU && want < 0)
         want = added = 0;
+    if (f->then & WF_PRODUCT_RELU_GRAD && f->y[i * p->n + k] <= 0)
+        want = size = added = 0;
     /* 16 values are added in each of two chains, and these to the sum, for each pair of pieces */
     if (!(fabs(got - want) <= 0x1p-24 * (double)(16 + 6 * ((p->k + 31) / 32)) * size))
         fail_msg("%d x %d x %d, transposed %d %d: element %d %d is %.9g, not %.9g", (int)p->m,
@@ -214,7 +221,7 @@ static float *product(const factors *f, bool without_amx)
     assert_ok(wf_product_prepare(&prep, &f->p, WF_PRODUCT_BIAS | WF_PRODUCT_RELU, &way, &err), err);
     run.workspace = aligned_alloc(64, wf_align_up(prep.workspace_bytes, 64));
     assert_non_null(run.workspace);
-    wf_product_go(way, &run, f->a, f->b, f->row, c);
+    wf_product_go(way, &run, &(wf_product_operands){f->a, f->b, f->row, NULL, c});
     free(run.workspace);
     wf_pool_free(&run.pool);
     wf_arena_free(&arena);

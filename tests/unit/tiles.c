@@ -21,8 +21,8 @@ typedef struct dice {
 
 typedef struct factors {
     wf_product p;
-    bool bias, relu;
-    float *a, *b, *c, *row; /* c: what beta adds to */
+    uint32_t then;              /* of common/kernels/cpu/product/then.h */
+    float *a, *b, *c, *row, *y; /* c: what beta adds to */
 } factors;
 
 static float *fresh(int64_t n)
@@ -62,12 +62,16 @@ static factors draw(dice *d)
 
     if (wf_rng_below(d->key, d->at++, 8) == 0)
         f.p.k = 1600;
-    f.bias = f.p.beta == 0 && wf_rng_below(d->key, d->at++, 2);
-    f.relu = wf_rng_below(d->key, d->at++, 2);
+    f.then = (uint32_t)wf_rng_below(d->key, d->at++, 16);
+    if (f.p.beta != 0)
+        f.then &= ~(uint32_t)WF_PRODUCT_BIAS;
+    if (f.p.trans_b)
+        f.then &= ~(uint32_t)WF_PRODUCT_SUMS_B;
     f.a = drawn(d, f.p.m * f.p.k);
     f.b = drawn(d, f.p.k * f.p.n);
     f.c = drawn(d, f.p.m * f.p.n);
     f.row = drawn(d, f.p.n);
+    f.y = drawn(d, f.p.m * f.p.n);
     return f;
 }
 
@@ -77,6 +81,7 @@ static void drop(factors *f)
     free(f->b);
     free(f->c);
     free(f->row);
+    free(f->y);
 }
 
 static double rounded(float x)
@@ -87,7 +92,9 @@ static double rounded(float x)
 static double plain(const factors *f, int64_t i, int64_t k, double *size)
 {
     const wf_product *p = &f->p;
-    double sum = p->beta != 0 ? (double)f->c[i * p->n + k] : f->bias ? (double)f->row[k] : 0;
+    double sum = p->beta != 0                ? (double)f->c[i * p->n + k]
+                 : f->then & WF_PRODUCT_BIAS ? (double)f->row[k]
+                                             : 0;
 
     *size = fabs(sum);
     for (int64_t t = 0; t < p->k; t++) {
@@ -97,7 +104,27 @@ static double plain(const factors *f, int64_t i, int64_t k, double *size)
         sum += x;
         *size += fabs(x);
     }
-    return f->relu && sum < 0 ? 0 : sum;
+    if (f->then & WF_PRODUCT_RELU_GRAD && f->y[i * p->n + k] <= 0)
+        return *size = 0;
+    return f->then & WF_PRODUCT_RELU && sum < 0 ? 0 : sum;
+}
+
+/* Of B's rows, as they are before they are rounded. */
+static void check_sums(const factors *f, const float *sums)
+{
+    const wf_product *p = &f->p;
+
+    for (int64_t k = 0; k < p->n; k++) {
+        double sum = 0, size = 0;
+
+        for (int64_t t = 0; t < p->k; t++) {
+            sum += (double)f->b[t * p->n + k];
+            size += fabs((double)f->b[t * p->n + k]);
+        }
+        if (!(fabs((double)sums[k] - sum) <= 1e-6 * size))
+            fail_msg("%d x %d x %d: sum %d is %g, not %g", (int)p->m, (int)p->n, (int)p->k, (int)k,
+                     (double)sums[k], sum);
+    }
 }
 
 static float *computed(const factors *f, uint32_t threads)
@@ -106,15 +133,19 @@ static float *computed(const factors *f, uint32_t threads)
     wf_prep prep = {.arena = arena, .threads = threads, .compute = WF_COMPUTE_BF16};
     wf_run run = {0};
     wf_product_tiles *v;
-    float *c = fresh(f->p.m * f->p.n);
+    float *c = fresh(f->p.m * f->p.n), *sums = fresh(f->p.n);
     wf_err err;
 
     memcpy(c, f->c, (size_t)(f->p.m * f->p.n) * sizeof *c);
     assert_ok(wf_pool_new(threads, &run.pool, &err), err);
-    assert_ok(wf_product_tiles_prepare(&prep, &f->p, f->bias, f->relu, false, &v, &err), err);
+    assert_ok(wf_product_tiles_prepare(&prep, &f->p, f->then, false, &v, &err), err);
     run.workspace = aligned_alloc(64, wf_align_up(prep.workspace_bytes, 64));
     assert_non_null(run.workspace);
-    assert_true(wf_product_tiles_go(v, &run, f->a, f->b, f->row, c));
+    assert_true(
+        wf_product_tiles_go(v, &run, &(wf_product_operands){f->a, f->b, f->row, f->y, c, sums}));
+    if (f->then & WF_PRODUCT_SUMS_B)
+        check_sums(f, sums);
+    free(sums);
     free(run.workspace);
     wf_pool_free(&run.pool);
     wf_arena_free(&arena);
@@ -169,7 +200,8 @@ static void so_are_those_of_vectors(void **state)
 static void what_is_not_a_number_stays_so(void **state)
 {
     float a[64], b[64], *c;
-    factors f = {.p = {.dtype = WF_F32, .m = 2, .n = 2, .k = 32, .alpha = 1}, .relu = true};
+    factors f = {.p = {.dtype = WF_F32, .m = 2, .n = 2, .k = 32, .alpha = 1},
+                 .then = WF_PRODUCT_RELU};
 
     (void)state;
     if (!wf_tiles_there())

@@ -97,9 +97,10 @@ static const wf_attr_row gemm_attrs[] = {{"alpha", WF_ATTR_FLOAT, false},
 const wf_op wf_op_gemm =
     WF_FOLDABLE(WF_DOMAIN_ONNX, "Gemm", 13, 2, 3, infer_gemm, .attrs = gemm_attrs, .grad = grad);
 
-/* ai.weft Linear(x, W, (bias)): activation(x W + bias) over the last axis of an x of any rank. The
- * compiler makes it of MatMul or Gemm and what follows, once gradients are built; so it needs none
- * of its own. */
+/* ai.weft Linear(x, W, (bias), (y)): activation(x W + bias) over the last axis of an x of any rank.
+ * The compiler makes it of MatMul or Gemm and what follows, once gradients are built; so it needs
+ * none of its own. With ReluGrad x is the gradient behind a linear layer, and the result that of
+ * the Relu before it, whose output is y. */
 
 static wf_status check_shapes(const wf_value *x, const wf_value *w, bool trans, wf_err *err)
 {
@@ -121,21 +122,51 @@ static wf_status check_bias(const wf_value *bias, const wf_axis *columns, wf_err
                    wf_value_str(bias, text, sizeof text), (long long)columns->size);
 }
 
+static wf_status check_activation(const wf_node *n, wf_err *err)
+{
+    const char *name = wf_node_string(n, "activation", "");
+    bool is_grad = strcmp(name, "ReluGrad") == 0;
+
+    if (name[0] && strcmp(name, "Relu") != 0 && !is_grad)
+        return wf_fail(err, WF_UNSUPPORTED, NULL,
+                       "its activation is \"%.40s\", and weft has Relu and ReluGrad", name);
+    if (is_grad == wf_node_has_in(n, 3))
+        return WF_OK;
+    return wf_fail(err, WF_INVALID, NULL, "%s",
+                   is_grad ? "ReluGrad wants y" : "only ReluGrad takes y");
+}
+
+static wf_status check_y(const wf_node *n, wf_err *err)
+{
+    const wf_value *y = n->in[3], *dx = n->out[0];
+    char text_y[WF_VALUE_STR], text_dx[WF_VALUE_STR];
+
+    if (y->rank < 0)
+        return WF_OK;
+    for (int32_t i = 0; y->rank == dx->rank; i++) {
+        if (i == y->rank)
+            return WF_OK;
+        if (wf_axes_clash(&y->axes[i], &dx->axes[i]))
+            break;
+    }
+    return wf_fail(err, WF_SHAPE, NULL, "y is %s, and the result %s",
+                   wf_value_str(y, text_y, sizeof text_y),
+                   wf_value_str(dx, text_dx, sizeof text_dx));
+}
+
 static wf_status infer_linear(wf_graph *g, wf_node *n, wf_err *err)
 {
     const wf_value *x = n->in[0], *w = n->in[1];
-    const char *activation = wf_node_string(n, "activation", "");
     bool trans = wf_node_int(n, "transB", 0) != 0;
     wf_axis axes[WF_MAX_RANK];
 
     (void)g;
-    if (activation[0] && strcmp(activation, "Relu") != 0)
-        return wf_fail(err, WF_UNSUPPORTED, NULL, "its activation is \"%.40s\", and weft has Relu",
-                       activation);
+    WF_TRY(check_activation(n, err));
     WF_TRY(wf_need_float(n, 0, "x", err));
     WF_TRY(wf_need_same_dtype(n, 0, 1, err));
-    if (wf_node_has_in(n, 2))
-        WF_TRY(wf_need_same_dtype(n, 0, 2, err));
+    for (uint32_t i = 2; i < 4; i++)
+        if (wf_node_has_in(n, i))
+            WF_TRY(wf_need_same_dtype(n, 0, i, err));
     wf_out_unknown(n, 0, x->dtype);
     if (x->rank < 0 || w->rank < 0)
         return WF_OK;
@@ -145,14 +176,15 @@ static wf_status infer_linear(wf_graph *g, wf_node *n, wf_err *err)
     if (wf_node_has_in(n, 2))
         WF_TRY(check_bias(n->in[2], &w->axes[!trans], err));
     wf_out_axes(n, 0, x->dtype, (uint32_t)x->rank, axes);
-    return WF_OK;
+    return wf_node_has_in(n, 3) ? check_y(n, err) : WF_OK;
 }
 
 static const wf_attr_row linear_attrs[] = {
     {"activation", WF_ATTR_STRING, false}, {"transB", WF_ATTR_INT, false}, {0}};
 
 const wf_op wf_op_linear =
-    WF_FOLDABLE(WF_DOMAIN_WEFT, "Linear", 1, 2, 3, infer_linear,
-                .means = "(x, W, (bias)) -> y; attrs activation = \"\" or \"Relu\", transB = 0; "
-                         "activation(x W + bias), W a matrix, bias a row",
+    WF_FOLDABLE(WF_DOMAIN_WEFT, "Linear", 1, 2, 4, infer_linear,
+                .means = "(x, W, (bias), (y)) -> result; attrs activation = \"\", \"Relu\" or "
+                         "\"ReluGrad\", transB = 0; activation(x W + bias), W a matrix, bias a "
+                         "row; y, with ReluGrad alone, the output of the Relu",
                 .attrs = linear_attrs);

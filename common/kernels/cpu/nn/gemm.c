@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cpu/nn/gemm.c - Gemm: Y = alpha A' B' + beta C. A row vector C is added by the
  * product itself; another is spread over Y first, so that the product adds to it in its one pass.
- * And Linear, where that pass also cuts negative results. */
+ * And Linear, where that pass also cuts results to 0, negative ones or those of a ReluGrad. */
 #include "common/kernels/cpu/cpu.h"
 #include "common/kernels/cpu/product/product.h"
 #include "common/kernels/cpu/shape/move.h"
+
+#include <string.h>
 
 typedef struct plan {
     wf_product_way *way;
@@ -68,8 +70,11 @@ static wf_status prepare_linear(wf_prep *prep, const wf_tensor *const in[],
     s->is_row = in[2] != NULL;
     if (in[2])
         then |= WF_PRODUCT_BIAS;
-    if (wf_node_string(prep->node, "activation", "")[0])
+    if (strcmp(wf_node_string(prep->node, "activation", ""), "Relu") == 0)
         then |= WF_PRODUCT_RELU;
+    if (in[3])
+        then |= WF_PRODUCT_RELU_GRAD;
+    p.y_is_bf16 = in[3] && in[3]->dtype == WF_BF16;
     prep->state = s;
     prep->widens = in[2] && in[2]->dtype == WF_BF16;
     return wf_product_prepare(prep, &p, then, &s->way, err);
@@ -83,8 +88,12 @@ static wf_status gemm(const wf_run *run, const wf_tensor *const in[], wf_tensor 
     (void)err;
     if (s->spreads)
         wf_gather_walk(&s->spread, wf_dtype_size(out[0]->dtype), in[2]->data, out[0]->data);
-    wf_product_go(s->way, run, in[0]->data, in[1]->data, s->is_row ? in[2]->data : NULL,
-                  out[0]->data);
+    wf_product_go(s->way, run,
+                  &(wf_product_operands){.a = in[0]->data,
+                                         .b = in[1]->data,
+                                         .bias = s->is_row ? in[2]->data : NULL,
+                                         .y = in[3] ? in[3]->data : NULL,
+                                         .c = out[0]->data});
     return WF_OK;
 }
 

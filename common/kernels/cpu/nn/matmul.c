@@ -170,12 +170,12 @@ static wf_status matmul(const wf_run *run, const wf_tensor *const in[], wf_tenso
     job j = {s, s->product, run->workspace};
 
     (void)err;
-    if (s->way && wf_product_sums_b(s->way)) {
-        wf_product_go_sums(s->way, run, in[0]->data, in[1]->data, out[0]->data, out[1]->data);
-        return WF_OK;
-    }
     if (s->way) {
-        wf_product_go(s->way, run, in[0]->data, in[1]->data, NULL, out[0]->data);
+        wf_product_go(s->way, run,
+                      &(wf_product_operands){.a = in[0]->data,
+                                             .b = in[1]->data,
+                                             .c = out[0]->data,
+                                             .sums = out[1] ? out[1]->data : NULL});
         if (s->sums)
             sum_rows(run, in, out);
         return WF_OK;

@@ -21,7 +21,8 @@ typedef struct wf_product {
     double alpha, beta;
     const void *a, *b;
     void *c;
-    bool a_is_bf16, b_is_bf16, c_is_bf16; /* not of dtype; for those who say so (product.h) */
+    bool a_is_bf16, b_is_bf16, c_is_bf16; /* not of dtype; for those who say so (product.h), */
+    bool y_is_bf16;                       /* of then.h too */
 } wf_product;
 
 void wf_product_run(const wf_product *p, wf_pool *pool);

@@ -24,7 +24,8 @@ enum { PARTS_MOST = 1 << 16 }; /* floats of sums that are made apart */
 /* In bfloat16; else by our own kernels, if there are cells or a vector; else through OpenBLAS. */
 struct wf_product_way {
     wf_product p;
-    bool bias, relu, vectors;
+    uint32_t then; /* sums only where they are given */
+    bool vectors;
     wf_product_tiles *rounding, *splitting; /* or NULL */
     /* C in across x down cells, with workspace for each; 0: none. Sums of so many groups of blocks
      * of k are made apart, at parts_at of the workspace but for those of the first group, and then
@@ -32,8 +33,7 @@ struct wf_product_way {
     wf_gemm gemm;
     int64_t down, across, deep;
     size_t room, parts_at;
-    bool sums; /* of B's rows, as doubles at sums_at of the workspace */
-    size_t sums_at;
+    size_t sums_at; /* doubles of B's rows, in the workspace */
 };
 
 static bool is_plain(const wf_product *p)
@@ -115,7 +115,8 @@ static void lay_cells(wf_product_way *w, uint32_t threads)
     double least = 0;
 
     for (w->deep = 1; w->deep <= WF_MIN(cells, blocks); w->deep++) {
-        if (w->deep > 1 && (w->sums || parts_of(w) * w->p.m * w->p.n > PARTS_MOST))
+        if (w->deep > 1 &&
+            (w->then & WF_PRODUCT_SUMS_B || parts_of(w) * w->p.m * w->p.n > PARTS_MOST))
             break;
         for (w->down = 1; w->down <= WF_MIN(cells / w->deep, w->p.m); w->down++) {
             w->across = WF_MIN(cells / w->deep / w->down, (w->p.n + TILE - 1) / TILE);
@@ -142,12 +143,12 @@ static void prepare_own(wf_prep *prep, wf_product_way *w)
                         .ldb = p->trans_b ? p->k : p->n,
                         .ldc = p->n,
                         .add = p->beta == 1,
-                        .relu = w->relu};
+                        .relu = w->then & WF_PRODUCT_RELU};
     w->room = wf_align_up(wf_gemm_room(&w->gemm), ALIGN);
     w->sums_at = w->parts_at = (size_t)(w->down * w->across * w->deep) * w->room;
     prep->workspace_bytes =
         WF_MAX(prep->workspace_bytes,
-               w->sums_at + (w->sums ? (size_t)p->n * sizeof(double) : 0) +
+               w->sums_at + (w->then & WF_PRODUCT_SUMS_B ? (size_t)p->n * sizeof(double) : 0) +
                    (w->deep > 1 ? (size_t)(parts_of(w) * p->m * p->n) * sizeof(float) : 0));
 }
 
@@ -158,25 +159,28 @@ wf_status wf_product_prepare(wf_prep *prep, const wf_product *p, uint32_t then,
 
     if (!w)
         return wf_fail_nomem(err, sizeof *w);
-    *w = (wf_product_way){.p = *p, .bias = then & WF_PRODUCT_BIAS, .relu = then & WF_PRODUCT_RELU};
+    *w = (wf_product_way){.p = *p, .then = then & ~(uint32_t)WF_PRODUCT_SUMS_B};
     *out = w;
-    if (wants_rounding(prep, p))
-        return wf_product_tiles_prepare(prep, p, w->bias, w->relu, false, &w->rounding, err);
-    prep->widens = prep->widens || p->a_is_bf16 || p->b_is_bf16 || p->c_is_bf16;
+    if (wants_rounding(prep, p)) {
+        if (!p->trans_b)
+            w->then = then;
+        return wf_product_tiles_prepare(prep, p, w->then, false, &w->rounding, err);
+    }
+    prep->widens = prep->widens || p->a_is_bf16 || p->b_is_bf16 || p->c_is_bf16 || p->y_is_bf16;
     w->vectors = wf_vectors_fit(p);
     if (w->vectors || !wants_own(p))
         return WF_OK;
     if (wants_splitting(p))
-        WF_TRY(wf_product_tiles_prepare(prep, p, w->bias, w->relu, true, &w->splitting, err));
-    w->sums =
-        !w->splitting && then & WF_PRODUCT_SUMS_B && !p->trans_b && p->k < WF_REDUCE_LEAST_CUT;
+        WF_TRY(wf_product_tiles_prepare(prep, p, w->then, true, &w->splitting, err));
+    if (!w->splitting && !p->trans_b && p->k < WF_REDUCE_LEAST_CUT)
+        w->then = then;
     prepare_own(prep, w);
     return WF_OK;
 }
 
 typedef struct job {
     const wf_product_way *w;
-    const float *a, *b, *bias;
+    const float *a, *b, *bias, *y;
     float *c;
     double *sums; /* or NULL */
     char *workspace;
@@ -185,6 +189,22 @@ typedef struct job {
 static float *part_at(const job *j, int64_t i)
 {
     return (float *)(void *)(j->workspace + j->w->parts_at) + i * j->w->p.m * j->w->p.n;
+}
+
+#define RELU_GRAD(T)                                                                               \
+    WF_MULTIVERSION static void relu_grad_##T(T *c, const T *y, int64_t n)                         \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            c[i] = y[i] > 0 ? c[i] : 0;                                                            \
+    }
+RELU_GRAD(float)
+RELU_GRAD(double)
+
+/* Rows [row, row + m) of columns [column, column + n). */
+static void finish_cell(const job *j, int64_t row, int64_t column, int64_t m, int64_t n)
+{
+    for (int64_t i = row; j->y && i < row + m; i++)
+        relu_grad_float(j->c + i * j->w->p.n + column, j->y + i * j->w->p.n + column, n);
 }
 
 /* The sums of a group's blocks of k, of a cell. */
@@ -225,12 +245,14 @@ static void cells_range(void *arg, int64_t begin, int64_t end)
         g.n = WF_MIN(g.n, w->p.n - column);
         if (g.m <= 0 || g.n <= 0)
             continue;
-        if (w->deep > 1)
+        if (w->deep > 1) {
             go_group(j, g, deep, row, column, room);
-        else
-            wf_gemm_go(&g, j->a + (g.trans_a ? row : row * g.lda),
-                       j->b + (g.trans_b ? column * g.ldb : column),
-                       j->bias ? j->bias + column : NULL, j->c + row * g.ldc + column, room);
+            continue;
+        }
+        wf_gemm_go(&g, j->a + (g.trans_a ? row : row * g.lda),
+                   j->b + (g.trans_b ? column * g.ldb : column), j->bias ? j->bias + column : NULL,
+                   j->c + row * g.ldc + column, room);
+        finish_cell(j, row, column, g.m, g.n);
     }
 }
 
@@ -258,7 +280,8 @@ static void add_parts(void *arg, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) {
         for (int64_t k = 0; k < parts; k++)
             add_part(j->c + i * n, part_at(j, k) + i * n, n);
-        finish_row(j->c + i * n, j->bias, j->w->relu, n);
+        finish_row(j->c + i * n, j->bias, j->w->then & WF_PRODUCT_RELU, n);
+        finish_cell(j, i, 0, 1, n);
     }
 }
 
@@ -291,54 +314,81 @@ static void cut_range(void *arg, int64_t begin, int64_t end)
         cut_double(p->c, begin, end);
 }
 
-void wf_product_go(const wf_product_way *w, const wf_run *run, const void *a, const void *b,
-                   const void *bias, void *c)
+typedef struct masked {
+    const wf_product *p;
+    const void *y;
+} masked;
+
+static void relu_grad_range(void *arg, int64_t begin, int64_t end)
+{
+    const masked *m = arg;
+
+    if (m->p->dtype == WF_F32)
+        relu_grad_float((float *)m->p->c + begin, (const float *)m->y + begin, end - begin);
+    else
+        relu_grad_double((double *)m->p->c + begin, (const double *)m->y + begin, end - begin);
+}
+
+static void go_cells(const wf_product_way *w, const wf_run *run, const wf_product_operands *of)
+{
+    double *sums = (double *)(void *)((char *)run->workspace + w->sums_at);
+    bool has_sums = w->then & WF_PRODUCT_SUMS_B;
+    job j = {.w = w,
+             .a = of->a,
+             .b = of->b,
+             .bias = of->bias,
+             .y = of->y,
+             .c = of->c,
+             .sums = has_sums ? sums : NULL,
+             .workspace = run->workspace};
+
+    wf_pool_for(run->pool, w->down * w->across * w->deep, 1, cells_range, &j);
+    if (w->deep > 1)
+        wf_pool_for(run->pool, w->p.m, 1 + WF_GRAIN / (4 * w->p.n), add_parts, &j);
+    for (int64_t i = 0; has_sums && i < w->p.n; i++)
+        of->sums[i] = (float)sums[i];
+}
+
+static void go_blas(const wf_product_way *w, wf_product *p, const void *bias, wf_pool *pool)
+{
+    bool relu = w->then & WF_PRODUCT_RELU;
+
+    if (w->vectors) {
+        wf_vectors_run(p, bias, relu, pool);
+        return;
+    }
+    if (w->then & WF_PRODUCT_BIAS) {
+        spread(p, bias, p->c);
+        p->beta = 1;
+    }
+    wf_product_run(p, pool);
+    if (relu)
+        wf_pool_for(pool, p->m * p->n, WF_GRAIN, cut_range, p);
+}
+
+void wf_product_go(const wf_product_way *w, const wf_run *run, const wf_product_operands *of)
 {
     wf_product p = w->p;
 
     if (w->rounding) {
-        (void)wf_product_tiles_go(w->rounding, run, a, b, bias, c);
+        (void)wf_product_tiles_go(w->rounding, run, of);
         return;
     }
-    if (w->splitting && wf_product_tiles_go(w->splitting, run, a, b, bias, c))
+    if (w->splitting && wf_product_tiles_go(w->splitting, run, of))
         return;
     if (w->down) {
-        job j = {w, a, b, bias, c, NULL, run->workspace};
-
-        wf_pool_for(run->pool, w->down * w->across * w->deep, 1, cells_range, &j);
-        if (w->deep > 1)
-            wf_pool_for(run->pool, w->p.m, 1 + WF_GRAIN / (4 * w->p.n), add_parts, &j);
+        go_cells(w, run, of);
         return;
     }
-    p.a = a;
-    p.b = b;
-    p.c = c;
-    if (w->vectors) {
-        wf_vectors_run(&p, bias, w->relu, run->pool);
-        return;
-    }
-    if (w->bias) {
-        spread(&p, bias, c);
-        p.beta = 1;
-    }
-    wf_product_run(&p, run->pool);
-    if (w->relu)
-        wf_pool_for(run->pool, p.m * p.n, WF_GRAIN, cut_range, &p);
+    p.a = of->a;
+    p.b = of->b;
+    p.c = of->c;
+    go_blas(w, &p, of->bias, run->pool);
+    if (w->then & WF_PRODUCT_RELU_GRAD)
+        wf_pool_for(run->pool, p.m * p.n, WF_GRAIN, relu_grad_range, &(masked){&p, of->y});
 }
 
 bool wf_product_sums_b(const wf_product_way *w)
 {
-    return w->sums;
-}
-
-void wf_product_go_sums(const wf_product_way *w, const wf_run *run, const void *a, const void *b,
-                        void *c, float *sums)
-{
-    job j = {
-        w, a, b, NULL, c, (double *)(void *)((char *)run->workspace + w->sums_at), run->workspace};
-
-    wf_assert(w->sums && !w->bias);
-    wf_pool_for(run->pool, w->down * w->across, 1, cells_range, &j);
-    for (int64_t i = 0; i < w->p.n; i++)
-        sums[i] = (float)j.sums[i];
+    return w->then & WF_PRODUCT_SUMS_B;
 }

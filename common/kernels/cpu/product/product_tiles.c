@@ -34,10 +34,11 @@ typedef struct side {
 
 struct wf_product_tiles {
     wf_product p;
-    bool bias, relu, past; /* past: the result is larger than the caches */
-    int pieces;            /* of each factor */
-    side own, shared;      /* each part packs its own blocks of the one, all share the other */
-    int64_t blocks;        /* of own */
+    uint32_t then;
+    bool past;        /* the result is larger than the caches */
+    int pieces;       /* of each factor */
+    side own, shared; /* each part packs its own blocks of the one, all share the other */
+    int64_t blocks;   /* of own */
     int64_t parts, cuts, along, whole; /* along: values along k of a cut; whole: all cuts at once */
     size_t own_at, own_bytes;          /* of a part, behind the shared factor */
     size_t sums_at;                    /* in them: sums between cuts; 0: there are none */
@@ -46,9 +47,10 @@ struct wf_product_tiles {
 
 typedef struct job {
     const wf_product_tiles *v;
-    wf_factors a, b;
+    wf_factors a, b, y;
     const float *bias;
     void *c;
+    float *sums; /* of B's rows, or NULL */
     char *workspace;
     int64_t cut, end;    /* cuts of k [cut, end) */
     atomic_bool *beyond; /* a value has no pieces */
@@ -82,15 +84,15 @@ static side side_of(const wf_product *p, bool is_b)
     return (side){false, p->trans_a ? WF_ACROSS_K : WF_ALONG_K, p->m, p->trans_a ? p->m : p->k};
 }
 
-wf_status wf_product_tiles_prepare(wf_prep *prep, const wf_product *p, bool bias, bool relu,
-                                   bool split, wf_product_tiles **out, wf_err *err)
+wf_status wf_product_tiles_prepare(wf_prep *prep, const wf_product *p, uint32_t then, bool split,
+                                   wf_product_tiles **out, wf_err *err)
 {
     wf_product_tiles *v = wf_arena_alloc(prep->arena, sizeof *v);
     int64_t shared;
 
     if (!v)
         return wf_fail_nomem(err, sizeof *v);
-    *v = (wf_product_tiles){.p = *p, .bias = bias, .relu = relu, .pieces = split ? WF_PIECES : 1};
+    *v = (wf_product_tiles){.p = *p, .then = then, .pieces = split ? WF_PIECES : 1};
     v->past = (size_t)p->m * (size_t)p->n * (p->c_is_bf16 ? 2 : 4) >= PAST_BYTES;
     v->own = side_of(p, p->n > p->m);
     v->shared = side_of(p, p->n <= p->m);
@@ -135,8 +137,12 @@ static void pack(const job *j, const side *s, int64_t cut, int64_t begin, int64_
             atomic_store_explicit(j->beyond, true, memory_order_relaxed);
         return;
     }
-    wf_tiles_pack((wf_strided){x, s->row, 1}, s->along, s->is_b,
-                  WF_MIN(end * WF_TILE, s->outer) - outer, along(v, cut), to, panel_bytes(v));
+    if (s->is_b && j->sums)
+        wf_tiles_pack_and_sum(x, s->row, WF_MIN(end * WF_TILE, s->outer) - outer, along(v, cut), to,
+                              panel_bytes(v), j->sums + outer);
+    else
+        wf_tiles_pack((wf_strided){x, s->row, 1}, s->along, s->is_b,
+                      WF_MIN(end * WF_TILE, s->outer) - outer, along(v, cut), to, panel_bytes(v));
 }
 
 static char *shared_at(const job *j, int64_t cut)
@@ -212,7 +218,7 @@ static void multiply(const job *j, int64_t row, int64_t column, int64_t cut, con
     const wf_product *p = &j->v->p;
     int64_t rows = WF_MIN(p->m - row, (int64_t)WF_TILE_BLOCK);
     int64_t columns = WF_MIN(p->n - column, (int64_t)WF_TILE_BLOCK);
-    bool last = cut + 1 == j->v->cuts;
+    bool last = cut + 1 == j->v->cuts, relu = last && j->v->then & WF_PRODUCT_RELU;
     int64_t at = row * p->n + column;
     float *c = (float *)j->c + at; /* unless it is of bfloat16 */
     wf_tiles t = {.a = a,
@@ -236,7 +242,7 @@ static void multiply(const job *j, int64_t row, int64_t column, int64_t cut, con
     } else if (cut > 0 || p->beta == 1) {
         t.start = c;
         t.start_row = p->n;
-    } else if (j->v->bias) {
+    } else if (j->v->then & WF_PRODUCT_BIAS) {
         t.start = j->bias + column;
     }
     if (j->v->pieces > 1)
@@ -245,11 +251,12 @@ static void multiply(const job *j, int64_t row, int64_t column, int64_t cut, con
         begin_sums(&t, rows, columns, sums);
         wf_tiles_multiply(&t);
     }
+    if (last && j->v->then & WF_PRODUCT_RELU_GRAD)
+        wf_tiles_relu_grad(sums, rows, columns, wf_factors_at(j->y, at), p->n);
     if (last && p->c_is_bf16)
-        wf_tiles_move_bf16(sums, rows, columns, j->v->relu, j->v->past, (uint16_t *)j->c + at,
-                           p->n);
+        wf_tiles_move_bf16(sums, rows, columns, relu, j->v->past, (uint16_t *)j->c + at, p->n);
     else if (last || !wait)
-        wf_tiles_move(sums, rows, columns, last && j->v->relu, last && j->v->past, c, p->n);
+        wf_tiles_move(sums, rows, columns, relu, last && j->v->past, c, p->n);
 }
 
 /* Blocks [begin, end) of the own side, packed at `own`, times all of the shared one. `sums`: of
@@ -296,19 +303,23 @@ static void parts(void *arg, int64_t begin, int64_t end)
     wf_tiles_end();
 }
 
-bool wf_product_tiles_go(const wf_product_tiles *v, const wf_run *run, const void *a, const void *b,
-                         const float *bias, void *c)
+bool wf_product_tiles_go(const wf_product_tiles *v, const wf_run *run,
+                         const wf_product_operands *of)
 {
     atomic_bool beyond = false;
     job j = {.v = v,
-             .a = {a, v->p.a_is_bf16},
-             .b = {b, v->p.b_is_bf16},
-             .bias = bias,
-             .c = c,
+             .a = {of->a, v->p.a_is_bf16},
+             .b = {of->b, v->p.b_is_bf16},
+             .y = {of->y, v->p.y_is_bf16},
+             .bias = of->bias,
+             .c = of->c,
+             .sums = v->then & WF_PRODUCT_SUMS_B ? of->sums : NULL,
              .workspace = run->workspace,
              .beyond = &beyond};
     int64_t step = v->whole ? v->cuts : 1;
 
+    if (j.sums) /* panels are packed once for each cut, and cuts in turn */
+        memset(j.sums, 0, (size_t)v->p.n * sizeof *j.sums);
     for (; j.cut < v->cuts; j.cut += step) {
         j.end = j.cut + step;
         wf_pool_for(run->pool, panels(v->shared.outer),

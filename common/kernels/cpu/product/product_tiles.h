@@ -12,6 +12,7 @@
 #define WF_KERNELS_CPU_PRODUCT_TILES_H
 
 #include "common/kernels/cpu/product/blas.h"
+#include "common/kernels/cpu/product/then.h"
 #include "common/kernels/kernel.h"
 #include <stddef.h>
 #include <stdint.h>
@@ -19,17 +20,15 @@
 typedef struct wf_product_tiles wf_product_tiles;
 
 /* For p of f32, alpha 1 and beta 0 or 1, on a processor with tiles; what p points to need not be
- * set. Factors may be of bfloat16, and with beta 0 the result. `bias`: a row vector is added, and
- * then beta must be 0; `relu`: negative results are cut to 0. `split`: factors are f32 and
- * are split, and the processor has AMX (wf_tiles_by_amx); else they are rounded. Asks `prep` for
- * its workspace. Errors: WF_NOMEM. */
-WF_MUST_USE wf_status wf_product_tiles_prepare(wf_prep *prep, const wf_product *p, bool bias,
-                                               bool relu, bool split, wf_product_tiles **out,
-                                               wf_err *err);
-/* bias [n], when it was asked for. False: a factor has a value that cannot be split, and the result
- * is of no use. */
-bool wf_product_tiles_go(const wf_product_tiles *v, const wf_run *run, const void *a, const void *b,
-                         const float *bias, void *c);
+ * set. Factors may be of bfloat16, and with beta 0 the result. `then`: of then.h, sums only where B
+ * is rounded and not transposed. `split`: factors are f32 and are split, and the processor has AMX
+ * (wf_tiles_by_amx); else they are rounded. Asks `prep` for its workspace. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_product_tiles_prepare(wf_prep *prep, const wf_product *p, uint32_t then,
+                                               bool split, wf_product_tiles **out, wf_err *err);
+/* The bias is of f32. False: a factor has a value that cannot be split, and the result is of no
+ * use. */
+bool wf_product_tiles_go(const wf_product_tiles *v, const wf_run *run,
+                         const wf_product_operands *of);
 
 /* The same on the calling thread alone, which stands between wf_tiles_begin and wf_tiles_end, of
  * matrices whose rows lie apart, beta 0 or 1, for kernels that split their work themselves. Both

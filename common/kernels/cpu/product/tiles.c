@@ -303,6 +303,55 @@ VECTORS void wf_tiles_pack(wf_strided from, wf_along along, bool for_b, int64_t 
         pack_across(wide, from.step, !for_b, outer, k, to, panel);
 }
 
+/* 16 values as they are, of which those are read whose bits are set. */
+VECTORS static WF_INLINE __m512 load_wide(wf_factors x, __mmask16 there)
+{
+    if (x.is_bf16)
+        return (__m512)_mm512_slli_epi32(
+            _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(there, x.x)), 16);
+    return _mm512_maskz_loadu_ps(there, x.x);
+}
+
+/* The sums of a tile's rows: of those that are even, of the others, and of both. So it is for each
+ * type of x, and what is bfloat16 has the sums of the same numbers in float32. */
+VECTORS static WF_INLINE void sum_tile(wf_factors x, int64_t row, int64_t outer, int64_t k,
+                                       float *sums)
+{
+    __m512 even = _mm512_setzero_ps(), odd = _mm512_setzero_ps();
+    __mmask16 all = first(outer);
+
+    for (int64_t i = 0; i < WF_TILE_K; i += 2) {
+        even = _mm512_add_ps(even, load_wide(wf_factors_at(x, i * row), i < k ? all : 0));
+        odd = _mm512_add_ps(odd, load_wide(wf_factors_at(x, (i + 1) * row), i + 1 < k ? all : 0));
+    }
+    even = _mm512_add_ps(even, odd);
+    _mm512_mask_storeu_ps(sums, all, _mm512_add_ps(_mm512_maskz_loadu_ps(all, sums), even));
+}
+
+VECTORS static WF_INLINE void pack_and_sum(wf_factors x, int64_t row, int64_t outer, int64_t k,
+                                           char *to, int64_t panel, float *sums)
+{
+    __m512i r[WF_TILE];
+
+    for (int64_t i = 0; i < k; i += WF_TILE_K, to += WF_TILE_BYTES)
+        for (int64_t o = 0; o < outer; o += WF_TILE) {
+            wf_factors at = wf_factors_at(x, i * row + o);
+
+            load_across((wf_strided){at, row, 1}, 1, outer - o, k - i, r);
+            sum_tile(at, row, outer - o, k - i, sums + o);
+            store_tile(r, to + o / WF_TILE * panel);
+        }
+}
+
+VECTORS void wf_tiles_pack_and_sum(wf_factors x, int64_t row, int64_t outer, int64_t k, void *to,
+                                   int64_t panel, float sums[])
+{
+    if (x.is_bf16)
+        pack_and_sum((wf_factors){x.x, true}, row, outer, k, to, panel, sums);
+    else
+        pack_and_sum((wf_factors){x.x, false}, row, outer, k, to, panel, sums);
+}
+
 /* Where the vector of value i of n begins, so that the last one is whole too, if there are as many
  * values: a store of a part takes several times as long. Some are then written twice. */
 static WF_INLINE int64_t begin_of(int64_t i, int64_t n, int64_t width)
@@ -444,6 +493,22 @@ VECTORS void wf_tiles_put(const float *x, float shift, int64_t n, bool past, flo
     }
 }
 
+VECTORS void wf_tiles_relu_grad(float *sums, int64_t rows, int64_t columns, wf_factors y,
+                                int64_t y_row)
+{
+    __mmask16 low = first(columns), high = first(columns - WF_TILE);
+
+    for (int64_t i = 0; i < rows; i++, sums += WF_TILE_BLOCK) {
+        __m512 l = load_wide(wf_factors_at(y, i * y_row), low);
+        __m512 r = load_wide(wf_factors_at(y, i * y_row + WF_TILE), high);
+        __mmask16 left = _mm512_cmp_ps_mask(l, _mm512_setzero_ps(), _CMP_GT_OQ);
+        __mmask16 right = _mm512_cmp_ps_mask(r, _mm512_setzero_ps(), _CMP_GT_OQ);
+
+        _mm512_store_ps(sums, _mm512_maskz_load_ps(left, sums));
+        _mm512_store_ps(sums + WF_TILE, _mm512_maskz_load_ps(right, sums + WF_TILE));
+    }
+}
+
 VECTORS void wf_tiles_move(const float *sums, int64_t rows, int64_t columns, bool relu, bool past,
                            float *c, int64_t c_row)
 {
@@ -527,6 +592,13 @@ void wf_tiles_pack(wf_strided from, wf_along along, bool for_b, int64_t outer, i
     wf_assert(wf_tiles_there());
 }
 
+void wf_tiles_pack_and_sum(wf_factors x, int64_t row, int64_t outer, int64_t k, void *to,
+                           int64_t panel, float sums[])
+{
+    (void)x, (void)row, (void)outer, (void)k, (void)to, (void)panel, (void)sums;
+    wf_assert(wf_tiles_there());
+}
+
 void wf_tiles_round(wf_factors x, int64_t step, int64_t n, uint16_t *to)
 {
     (void)x, (void)step, (void)n, (void)to;
@@ -558,6 +630,12 @@ void wf_tiles_unstack(const float *sums, int64_t row, int64_t pixels, int64_t im
                       float *to, int64_t step)
 {
     (void)sums, (void)row, (void)pixels, (void)images, (void)shift, (void)to, (void)step;
+    wf_assert(wf_tiles_there());
+}
+
+void wf_tiles_relu_grad(float *sums, int64_t rows, int64_t columns, wf_factors y, int64_t y_row)
+{
+    (void)sums, (void)rows, (void)columns, (void)y, (void)y_row;
     wf_assert(wf_tiles_there());
 }
 

@@ -58,10 +58,7 @@ void wf_tiles_move(const float *sums, int64_t rows, int64_t columns, bool relu, 
 void wf_tiles_move_bf16(const float *sums, int64_t rows, int64_t columns, bool relu, bool past,
                         uint16_t *c, int64_t c_row);
 
-/* What lies along k in the rows of a matrix that is packed. */
-typedef enum wf_along { WF_ALONG_K, WF_ACROSS_K } wf_along;
-
-/* Values that become factors: of float32, which are rounded, or of bfloat16 already. */
+/* Values of float32, which are rounded where they become factors, or of bfloat16 already. */
 typedef struct wf_factors {
     const void *x;
     bool is_bf16;
@@ -72,6 +69,12 @@ static inline wf_factors wf_factors_at(wf_factors f, int64_t i)
 {
     return (wf_factors){(const char *)f.x + i * (f.is_bf16 ? 2 : 4), f.is_bf16};
 }
+
+/* Sums of a block become 0 where y is not above 0, whose rows lie y_row values apart. */
+void wf_tiles_relu_grad(float *sums, int64_t rows, int64_t columns, wf_factors y, int64_t y_row);
+
+/* What lies along k in the rows of a matrix that is packed. */
+typedef enum wf_along { WF_ALONG_K, WF_ACROSS_K } wf_along;
 
 /* Where the values of a part of a matrix lie: values from row to row, and from one value of a row
  * to the next, which is 1 for bfloat16. */
@@ -85,6 +88,11 @@ typedef struct wf_strided {
  * other along k, `panel` bytes on the next 16 begin. What the last tiles have too much is 0. */
 void wf_tiles_pack(wf_strided from, wf_along along, bool for_b, int64_t outer, int64_t k, void *to,
                    int64_t panel);
+
+/* The same across k into tiles of B, whose k values each, as they are, are added to sums [outer],
+ * in an order that k alone decides. */
+void wf_tiles_pack_and_sum(wf_factors x, int64_t row, int64_t outer, int64_t k, void *to,
+                           int64_t panel, float sums[]);
 
 /* Rounds n values of a row, `step` values apart. */
 void wf_tiles_round(wf_factors x, int64_t step, int64_t n, uint16_t *to);

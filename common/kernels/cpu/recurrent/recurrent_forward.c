@@ -230,7 +230,8 @@ void wf_recurrent_forward(wf_recurrent_job *j)
     if (v->input_step)
         wf_packed_load(v->input_step, j->run, w);
     else
-        wf_product_go(v->input_way, j->run, j->x, w, j->bias, j->gates);
+        wf_product_go(v->input_way, j->run,
+                      &(wf_product_operands){j->x, w, j->bias, NULL, j->gates});
     wf_packed_load(v->state, j->run, r);
     if (wf_recurrent_two(&v->of))
         wf_packed_load(v->reset, j->run,

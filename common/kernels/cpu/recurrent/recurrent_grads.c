@@ -31,9 +31,12 @@ static void put_dx(const wf_recurrent_job *j, wf_tensor *dx)
     output o = {j, dx->data};
 
     if (!v->dx_step)
-        wf_product_go(j->dir ? v->dx_more : v->dx, j->run, wf_recurrent_at(j, v->at.dgates, 0),
-                      wf_recurrent_part(j, j->a->w, v->of.gates * v->of.hidden * v->of.input, 0),
-                      NULL, j->dx);
+        wf_product_go(
+            j->dir ? v->dx_more : v->dx, j->run,
+            &(wf_product_operands){
+                .a = wf_recurrent_at(j, v->at.dgates, 0),
+                .b = wf_recurrent_part(j, j->a->w, v->of.gates * v->of.hidden * v->of.input, 0),
+                .c = j->dx});
     if (v->of.batch_first)
         wf_pool_for(j->run->pool, v->of.batch,
                     WF_GRAIN / WF_MAX(v->of.steps * v->of.input, INT64_C(1)) + 1, turn_range, &o);
@@ -72,9 +75,12 @@ static void put_dr(const wf_recurrent_job *j, wf_tensor *dr)
     if (wf_recurrent_two(&v->of))
         wf_pool_for(j->run->pool, n, 1, dr_range, &o);
     else
-        wf_product_go(v->dr, j->run,
-                      wf_recurrent_at(j, v->of.kind == WF_GRU ? v->at.dr : v->at.dgates, 0),
-                      wf_recurrent_at(j, v->at.before, 0), NULL, o.to);
+        wf_product_go(
+            v->dr, j->run,
+            &(wf_product_operands){
+                .a = wf_recurrent_at(j, v->of.kind == WF_GRU ? v->at.dr : v->at.dgates, 0),
+                .b = wf_recurrent_at(j, v->at.before, 0),
+                .c = o.to});
 }
 
 #define SUM(T)                                                                                     \
@@ -174,8 +180,12 @@ void wf_recurrent_put_grads(const wf_recurrent_job *j, wf_tensor *const out[])
     if (out[0])
         put_dx(j, out[0]);
     if (out[1])
-        wf_product_go(v->dw, j->run, wf_recurrent_at(j, v->at.dgates, 0), j->x, NULL,
-                      wf_recurrent_part(j, out[1], v->of.gates * v->of.hidden * v->of.input, 0));
+        wf_product_go(
+            v->dw, j->run,
+            &(wf_product_operands){
+                .a = wf_recurrent_at(j, v->at.dgates, 0),
+                .b = j->x,
+                .c = wf_recurrent_part(j, out[1], v->of.gates * v->of.hidden * v->of.input, 0)});
     if (out[2])
         put_dr(j, out[2]);
     if (out[3])

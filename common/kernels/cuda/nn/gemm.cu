@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cuda/nn/gemm.cu - Gemm: Y = alpha A' B' + beta C; and Linear. A row vector C is
  * added by the product itself; another is spread over Y first, and the product adds to it. Where
- * there is nothing to add up (k is 0), C is spread alone: both in float32 and float64 only. */
+ * there is nothing to add up (k is 0), C is spread alone: both in float32 and float64 only. A
+ * ReluGrad is a pass over the result: cuBLASLt has one, of bits that the product before the Relu
+ * would have to write. */
 #include "common/kernels/cuda/elementwise/each.h"
 #include "common/kernels/cuda/product/factors.h"
 
@@ -15,6 +17,13 @@ typedef struct plan {
     double beta;
     wf_factors factors;
 } plan;
+
+struct relu_grad {
+    template <class T> WF_CODE T operator()(T x, T y) const
+    {
+        return y > T(0) ? x : T(0);
+    }
+};
 
 template <class T> __global__ void spread(const T *c, T *y, wf_walk w, T beta, bool cuts)
 {
@@ -55,7 +64,7 @@ wf_status prepare_as(wf_prep *prep, wf_cuda_gemm g, const wf_tensor *const in[],
     prep->state = s;
     prep->release = release;
     read[WF_FACTOR_ROW] = s->is_row ? c : nullptr;
-    wf_factors_of(prep, read, out, true, &g, &s->factors);
+    wf_factors_of(read, out, true, &g, &s->factors);
     prep->widens = (s->spreads || g.k == 0) && wf_narrow_of(prep->node, in, &out) != WF_NONE;
     if (prep->widens || !g.m || !g.n || !g.k)
         return WF_OK;
@@ -89,7 +98,7 @@ wf_status prepare_linear(wf_prep *prep, const wf_tensor *const in[], const wf_te
     g.k = wf_dim(in[0], -1);
     g.m = g.n ? wf_elems(out[0]) / g.n : 0;
     g.alpha = g.beta = 1;
-    g.cuts = wf_node_string(prep->node, "activation", "")[0] != '\0';
+    g.cuts = strcmp(wf_node_string(prep->node, "activation", ""), "Relu") == 0;
     return prepare_as(prep, g, in, out[0], err);
 }
 
@@ -118,6 +127,18 @@ wf_status multiply(const wf_run *run, const plan *s, const wf_tensor *const in[]
     return wf_factors_finish(&s->factors, run, out, err);
 }
 
+/* In place. */
+wf_status cut_by(const wf_run *run, const wf_tensor *y, wf_tensor *const out[], wf_err *err)
+{
+    const wf_tensor *const in[] = {out[0], y};
+
+    if (y->dtype == WF_F64)
+        return wf_both<double, double, relu_grad>(run, in, out, err);
+    if (y->dtype == WF_F32 && out[0]->dtype == WF_F32)
+        return wf_both<float, float, relu_grad>(run, in, out, err);
+    return wf_both<wf_narrow, wf_narrow, relu_grad>(run, in, out, err);
+}
+
 wf_status gemm(const wf_run *run, const wf_tensor *const in[], wf_tensor *const out[], wf_err *err)
 {
     const plan *s = static_cast<const plan *>(run->state);
@@ -128,7 +149,9 @@ wf_status gemm(const wf_run *run, const wf_tensor *const in[], wf_tensor *const 
     if (s->spreads || !s->way)
         WF_TRY(out[0]->dtype == WF_F32 ? spread_over<float>(run, s, c, out[0], err)
                                        : spread_over<double>(run, s, c, out[0], err));
-    return s->way ? multiply(run, s, in, out[0], err) : WF_OK;
+    if (s->way)
+        WF_TRY(multiply(run, s, in, out[0], err));
+    return in[3] ? cut_by(run, in[3], out, err) : WF_OK;
 }
 
 } // namespace

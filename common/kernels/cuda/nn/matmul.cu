@@ -129,7 +129,7 @@ wf_status prepare(wf_prep *prep, const wf_tensor *const in[], const wf_tensor *c
     g.strides[2] = s->sizes[2];
     if (g.batch > INT32_MAX)
         return wf_fail(err, WF_UNSUPPORTED, NULL, "it has more than 2^31 - 1 products");
-    wf_factors_of(prep, read, out[0], s->batch.elems == 1, &g, &s->factors);
+    wf_factors_of(read, out[0], s->batch.elems == 1, &g, &s->factors);
     s->bytes[0] = s->bytes[1] = wf_dtype_size(g.factors == WF_NONE ? g.dtype : g.factors);
     s->bytes[2] = wf_dtype_size(out[0]->dtype);
     g.aligned = alignment(s);

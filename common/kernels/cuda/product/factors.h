@@ -71,12 +71,13 @@ static inline void wf_fill_up(wf_cuda_gemm *g, wf_factors *f)
 /* Sets the types of *g, of a product in f32 or f64 that reads `in` [WF_FACTORS], where a row that
  * is not added is NULL, and its extents for copies of them. single: it is one product of whole
  * tensors, whose extents *g has. */
-static inline void wf_factors_of(const wf_prep *prep, const wf_tensor *const in[],
-                                 const wf_tensor *out, bool single, wf_cuda_gemm *g, wf_factors *f)
+static inline void wf_factors_of(const wf_tensor *const in[], const wf_tensor *out, bool single,
+                                 wf_cuda_gemm *g, wf_factors *f)
 {
-    const wf_tensor *const made[WF_KERNEL_PORTS] = {out};
-    const wf_dtype narrow = wf_narrow_of(prep->node, in, made);
+    wf_dtype narrow = wf_is_narrow(out) ? out->dtype : WF_NONE;
 
+    for (int i = 0; i < WF_FACTORS; i++)
+        narrow = wf_is_narrow(in[i]) ? in[i]->dtype : narrow;
     *f = wf_factors{};
     g->dtype = out->dtype == WF_F64 ? WF_F64 : WF_F32;
     if (narrow == WF_NONE)
