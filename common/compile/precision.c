@@ -11,7 +11,8 @@
  * (elementwise operations, sums, the search for the largest of a window). Its maker then rounds it
  * once, in the pass that makes it; the gradient of softmax with crossentropy is such a value too.
  * Values that operations hand on as they are (Reshape, Transpose, Split, MaxPool) are decided on
- * together with what they come from.
+ * together with what they come from; a Concat rounds instead what has to stay float32, as rows of
+ * tables that something else reads too.
  *
  * Float32 remain: variables and their gradients, results of the graph, what losses, metrics, norms
  * and softmax read, and results of products that nothing else multiplies.
@@ -232,7 +233,8 @@ static bool grows_with_the_batch(const wf_value *v)
     return false;
 }
 
-/* Values that moves join: all narrow or none. By wf_value.index. */
+/* Values that moves join: all narrow or none, but for those of a Concat that rounds. By
+ * wf_value.index. */
 typedef struct groups {
     bool on_gpus;     /* what is decided on, or else on processors */
     uint32_t *parent; /* [n_values], up to the group's first value, which is its own */
@@ -266,14 +268,47 @@ static void join(groups *g, const wf_node *n)
 {
     for (uint32_t i = 0; i < n->n_in; i++)
         for (uint32_t k = 0; k < n->n_out; k++)
-            if (is_moved(n->in[i]) && is_moved(n->out[k]))
-                g->parent[group_of(g, n->in[i])] = group_of(g, n->out[k]);
+            if (is_moved(n->in[i]) && is_moved(n->out[k])) {
+                uint32_t from = group_of(g, n->in[i]), to = group_of(g, n->out[k]);
+
+                g->parent[from] = to;
+                g->refused[to] |= g->refused[from];
+                g->wanted[to] |= g->wanted[from];
+            }
+}
+
+static bool is_concat(const wf_node *n)
+{
+    return strcmp(n->op->name, "Concat") == 0;
+}
+
+/* Whether a Concat rounds: its result is wanted, and some input stays float32 whatever becomes of
+ * the result. */
+static bool rounds_some(const groups *g, const wf_node *n)
+{
+    bool some = false;
+
+    if (n->n_in > WF_NARROW_INPUTS || n->out[0]->dtype != WF_F32 || !is_kept(g, n->out[0]))
+        return false;
+    for (uint32_t i = 0; i < n->n_in; i++)
+        some = some || g->refused[group_of(g, n->in[i])];
+    return some;
 }
 
 /* The outputs of n that it can round, but for those that it moves. */
 static uint32_t made_by(const groups *g, const wf_node *n, const row *r)
 {
     return r->makes | (g->on_gpus && (!r->rounds || multiplies(n, r)) ? r->gpu.makes : 0);
+}
+
+static void ask_concat(groups *g, const wf_node *n)
+{
+    if (!rounds_some(g, n)) {
+        join(g, n);
+        return;
+    }
+    for (uint32_t i = 0; i < n->n_in; i++) /* of those that can be */
+        g->wanted[group_of(g, n->in[i])] = true;
 }
 
 /* Whether v's maker can round it. */
@@ -389,12 +424,15 @@ static void decide(const wf_unit *u, groups *g)
         g->refused[i] = g->wanted[i] = false;
     }
     for (size_t i = 0; i < graph->n_nodes; i++)
-        if (row_of(graph->nodes[i])->moves)
+        if (row_of(graph->nodes[i])->moves && !is_concat(graph->nodes[i]))
             join(g, graph->nodes[i]);
     for (size_t i = 0; i < graph->n_values; i++)
         ask_maker(u, g, graph->values[i]);
     for (size_t i = 0; i < graph->n_nodes; i++)
         ask_reader(g, graph->nodes[i]);
+    for (size_t i = graph->n_nodes; i-- > 0;) /* readers before makers */
+        if (is_concat(graph->nodes[i]))
+            ask_concat(g, graph->nodes[i]);
     while (news) { /* each round wants a value more than the one before, or is the last */
         news = false;
         for (size_t i = 0; i < graph->n_nodes; i++)
@@ -412,11 +450,14 @@ static marks marks_of(const groups *g, const wf_node *n)
 {
     const row *r = row_of(n);
     marks m = {0};
+    bool is_mixed = false;
 
-    if (r->moves && !r->is_typed)
-        return m;
-    for (uint32_t i = 0; i < n->n_in; i++)
+    for (uint32_t i = 0; i < n->n_in; i++) {
         m.reads = m.reads || (n->in[i] && is_kept(g, n->in[i]));
+        is_mixed = is_mixed || (is_concat(n) && is_kept(g, n->in[i]) != is_kept(g, n->out[0]));
+    }
+    if (r->moves && !r->is_typed && !is_mixed)
+        return (marks){0};
     for (uint32_t i = 0; i < n->n_out && i < 32; i++)
         if (n->out[i] && is_kept(g, n->out[i]))
             m.out |= OUTPUT(i);

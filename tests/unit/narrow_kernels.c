@@ -283,6 +283,15 @@ static void products(void **state)
             check(x);
         }
     check((example){"Gemm", 1, 1, 1, {IN(130, 129), IN(129, 70), IN(70)}});
+    check((example){"Concat", /* of rows that are longer than a tile, and of one */
+                    2,
+                    1,
+                    1,
+                    {IN(70, 5, 300), IN(70, 2, 300), IN(70, 1, 300)},
+                    {wf_attr_int("axis", 1)},
+                    1});
+    check((example){
+        "Concat", 5, 0, 1, {IN(700, 13), IN(700, 1), IN(700, 416)}, {wf_attr_int("axis", -1)}, 1});
     for (uint32_t narrow = 0; narrow < 4; narrow++) /* of x and y */
         check((example){"Linear",
                         (narrow & 1) | (narrow & 2) << 2,
