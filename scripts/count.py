@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""count.py BROKEN FOLDER... - adds up the test logs of build folders; the last line is "N passed, N failed, N skipped".
+"""count.py BROKEN LOG... - adds up test logs of build folders; the last line is "N passed, N failed, N skipped".
 
-BROKEN is 1 when a build or a run of tests ended badly; a folder without a log then counts as one failed
-test, so that a build that does not compile can never look like success."""
+BROKEN is 1 when a build or a run of tests ended badly; a log that is not there counts as one failed test, so that
+a build that does not compile can never look like success."""
 
 import json
 import pathlib
@@ -10,16 +10,15 @@ import sys
 
 
 def main():
-    broken, folders = sys.argv[1] == "1", sys.argv[2:]
+    broken, logs = sys.argv[1] == "1", map(pathlib.Path, sys.argv[2:])
     passed = failed = skipped = 0
-    for folder in folders:
-        log = pathlib.Path(folder) / "meson-logs" / "testlog.json"
+    for log in logs:
         if not log.exists():
             failed += 1
             continue
         for line in log.read_text().splitlines():
             test = json.loads(line)
-            name, result = f"{folder}: {test['name']}", test["result"]
+            name, result = f"{log.parent.parent}: {test['name']}", test["result"]
             if result in ("OK", "EXPECTEDFAIL"):
                 passed += 1
             elif result == "SKIP":
