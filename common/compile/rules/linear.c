@@ -112,8 +112,8 @@ static wf_status relu_grad_of_rows(wf_rewrite *r, const wf_node *shaped)
     bool trans;
 
     if (rows->rank != 2 || y->rank < 2 || last->size < 0 || rows->axes[1].size != last->size ||
-        !product_of(rows->producer, in, &trans) || !wf_rewrite_sole(r, rows) ||
-        !wf_rewrite_sole(r, shaped->out[0]))
+        !product_of(rows->producer, in, &trans) || rows->producer->device != r->n->device ||
+        !wf_rewrite_sole(r, rows) || !wf_rewrite_sole(r, shaped->out[0]))
         return WF_OK;
     in[3] = wf_emit_reshape(&e, y, 2, (const int64_t[]){-1, last->size});
     WF_TRY(wf_emit_end(&e));
@@ -123,12 +123,16 @@ static wf_status relu_grad_of_rows(wf_rewrite *r, const wf_node *shaped)
     return wf_emit_end(&e);
 }
 
+/* Product and ReluGrad are of two layers, which may be in two places: each stays where its layer
+ * is. */
 static wf_status relu_grad(wf_rewrite *r)
 {
     wf_value *dy = r->n->in[0], *in[INPUTS];
     const wf_node *shaped = wf_rewrite_maker(dy, "Reshape");
     bool trans;
 
+    if (r->u->spec->n_stages > 0 || !dy->producer || dy->producer->device != r->n->device)
+        return WF_OK;
     if (shaped)
         return relu_grad_of_rows(r, shaped);
     if (!product_of(dy->producer, in, &trans) || !wf_rewrite_sole(r, dy))
