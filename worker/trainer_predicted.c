@@ -95,7 +95,6 @@ static wf_status take_results(void *arg, uint32_t batch, const void *const outpu
 
 wf_status wf_predicted_begin(wf_trainer *t, wf_worker_job *out, wf_err *err)
 {
-    WF_TRY(wf_trainer_check_devices(t, err));
     WF_TRY(wf_stage_new(&(wf_stage_conf){.start = t->start,
                                          .links = &t->links,
                                          .device = t->devices[0],

@@ -35,20 +35,8 @@ static void release_batch(void *arg, bool trains, const wf_batch **batch)
     wf_data_reader_release((trains ? &t->train : &t->eval)->reader, batch);
 }
 
-wf_status wf_trainer_check_devices(const wf_trainer *t, wf_err *err)
-{
-    if (t->devices[0]->is_host)
-        return WF_OK;
-    return wf_fail(
-        err, WF_UNSUPPORTED, "list cpu first under devices in cluster.yaml",
-        "\"place\" divides a model among processors, and the first device of worker/%u is "
-        "%s",
-        t->conf.index, t->devices[0]->name);
-}
-
 wf_status wf_trainer_begin_stages(wf_trainer *t, wf_worker_job *out, wf_err *err)
 {
-    WF_TRY(wf_trainer_check_devices(t, err));
     WF_TRY(wf_trainer_join_opening(t, err)); /* its fields are looked up */
     WF_TRY(wf_stage_new(&(wf_stage_conf){.start = t->start,
                                          .links = &t->links,
@@ -263,7 +251,6 @@ static wf_status begin_guest(wf_trainer *t, wf_err *err)
     const struct wf_guest *g = &t->guest;
     const Weft__Start *start = g->start;
 
-    WF_TRY(wf_trainer_check_devices(t, err));
     if (start->stage == 0 || start->stage >= start->n_stages ||
         start->stages[0]->worker != g->chief ||
         start->stages[start->stage]->worker != t->conf.index)
@@ -300,6 +287,10 @@ static wf_status take_guest(wf_trainer *t, struct wf_guest *from, wf_err *err)
     if (why.status == WF_OK)
         return WF_OK;
     wf_trainer_end_stages(t);
+    if (why.status == WF_BROKEN) { /* without its device this process is of no use */
+        *err = why;
+        return why.status;
+    }
     return refuse(t, &g, &why, err);
 }
 

@@ -197,9 +197,8 @@ bool wf_output_is_finite(const wf_plan *p, uint32_t i);
  * something bad. Errors: WF_NUMERIC, which says that; what running the plan again says. */
 WF_MUST_USE wf_status wf_step_diagnose(wf_trainer *t, const wf_batch_id *id, wf_err *err);
 
-/* trainer_stages.c: errors where stages cannot compute on the first device. */
-WF_MUST_USE wf_status wf_trainer_check_devices(const wf_trainer *t, wf_err *err);
-/* Begins a round of records [begin, end) in micro-batches. Errors: WF_UNSUPPORTED; WF_NOMEM. */
+/* trainer_stages.c: begins a round of records [begin, end) in micro-batches. Errors:
+ * WF_UNSUPPORTED; WF_NOMEM. */
 WF_MUST_USE wf_status wf_trainer_begin_records(wf_trainer *t, wf_stage_round round, uint64_t begin,
                                                uint64_t end, uint64_t batch, wf_err *err);
 /* A job whose model is divided begins, once its data is open. */

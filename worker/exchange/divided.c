@@ -8,6 +8,7 @@
  */
 #include "common/base/status.h"
 #include "worker/exchange.h"
+#include "worker/exchange/local_state.h"
 
 #include <stdlib.h>
 
@@ -144,4 +145,5 @@ static wf_status divided_open(const wf_exchange_conf *conf, wf_exchange **out, w
 const wf_exchange_kind wf_exchange_divided = {
     .name = "stages",
     .open = divided_open,
+    .home = wf_local_home, /* of a stage's own (exchange/local.c) */
 };

@@ -69,7 +69,7 @@ static wf_status make_room(wf_local *l, wf_err *err)
 
 static bool is_clipped(const wf_local_variable *v)
 {
-    return !v->device->is_host && wf_local_is_trainable(v);
+    return !v->elsewhere && !v->device->is_host && wf_local_is_trainable(v);
 }
 
 static wf_clip_limits limits_of(const wf_local *l)

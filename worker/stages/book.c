@@ -136,6 +136,9 @@ void wf_stage_book_close(wf_stage_book *b)
         free(b->parts[i].in);
         free(b->parts[i].out);
     }
+    for (size_t i = 0; i < b->n_rooms; i++)
+        wf_buf_unref(&b->rooms[i]);
+    free(b->rooms);
     free(b->values);
     *b = (wf_stage_book){0};
 }

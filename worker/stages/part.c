@@ -9,8 +9,7 @@
 typedef struct wanted {
     wf_stage_book *book;
     int which;
-    const wf_device *device;
-    wf_pool *pool;
+    const wf_stage_place *place;
 } wanted;
 
 /* Axes are fixed, or a multiple of the records: "12*batch". */
@@ -67,14 +66,40 @@ static void shape_input(const wanted *w, const wf_value *v, uint64_t records, wf
                                    : size_of(&v->axes[i], records);
 }
 
+/* Names the ports that lie on the device: values that are read or made, and variables that live
+ * there. The caller frees *out. */
+static wf_status list_resident(const wanted *w, const wf_graph *g, const char ***out, size_t *n,
+                               wf_err *err)
+{
+    const Weft__Start *start = w->book->start;
+    size_t most = g->n_inputs + g->n_outputs + start->n_variables + 1;
+
+    *n = 0;
+    *out = calloc(most, sizeof(**out));
+    if (!*out)
+        return wf_fail_nomem(err, most * sizeof(**out));
+    if (w->place->device->is_host)
+        return WF_OK;
+    for (size_t i = 0; i < g->n_inputs; i++)
+        if (g->inputs[i]->first_use)
+            (*out)[(*n)++] = g->inputs[i]->name;
+    for (size_t i = 0; i < g->n_outputs; i++)
+        (*out)[(*n)++] = g->outputs[i]->name;
+    for (uint32_t i = 0; w->place->home && i < start->n_variables; i++)
+        if (!wf_exchange_home(start, w->place->home, i)->is_host)
+            (*out)[(*n)++] = start->variables[i]->name;
+    return WF_OK;
+}
+
 static wf_status make_plan(void *arg, uint64_t records, wf_plan **out, wf_err *err)
 {
     const wanted *w = arg;
     const wf_graph *g = w->book->parts[w->which].graph;
     const Weft__Start *start = w->book->start;
     wf_plan_shape *shapes = calloc(g->n_inputs + 1, sizeof *shapes);
-    wf_plan_options options = {.device = w->device,
-                               .pool = w->pool,
+    const char **resident = NULL;
+    wf_plan_options options = {.device = w->place->device,
+                               .pool = w->place->pool,
                                .shapes = shapes,
                                .compute = (wf_compute)start->compute,
                                .deterministic = start->deterministic};
@@ -84,7 +109,11 @@ static wf_status make_plan(void *arg, uint64_t records, wf_plan **out, wf_err *e
         return wf_fail_nomem(err, g->n_inputs * sizeof *shapes);
     for (size_t i = 0; i < g->n_inputs; i++)
         shape_input(w, g->inputs[i], records, &shapes[options.n_shapes++]);
-    rc = wf_plan_new(g, &options, out, err);
+    rc = list_resident(w, g, &resident, &options.n_resident, err);
+    options.resident = resident;
+    if (rc == WF_OK)
+        rc = wf_plan_new(g, &options, out, err);
+    free(resident);
     free(shapes);
     return rc;
 }
@@ -125,11 +154,11 @@ static wf_status map_ports(wf_stage_book *b, wf_stage_part *part, const wf_plan 
     return WF_OK;
 }
 
-wf_status wf_stage_part_plan(wf_stage_book *b, int which, uint64_t records, const wf_device *device,
-                             wf_pool *pool, wf_plan **out, wf_err *err)
+wf_status wf_stage_part_plan(wf_stage_book *b, int which, uint64_t records,
+                             const wf_stage_place *place, wf_plan **out, wf_err *err)
 {
     wf_stage_part *part = &b->parts[which];
-    wanted w = {b, which, device, pool};
+    wanted w = {b, which, place};
 
     WF_TRY(wf_plans_get(&part->plans, records, make_plan, &w, out, err));
     return part->in ? WF_OK : map_ports(b, part, *out, err);

@@ -43,6 +43,8 @@ typedef struct wf_stage_book {
     wf_stage_value *values; /* [n_values] */
     uint32_t n_values;
     wf_stage_part parts[WF_PARTS];
+    wf_buf **rooms; /* [n_rooms]: values on a device (device.c); NULL: none were needed */
+    size_t n_rooms;
 } wf_stage_book;
 
 typedef struct wf_stage_book_spec {
@@ -62,10 +64,16 @@ WF_MUST_USE wf_status wf_stage_book_open(wf_stage_book *b, const wf_stage_book_s
                                          wf_err *err);
 void wf_stage_book_close(wf_stage_book *b);
 
+/* Where a part computes. */
+typedef struct wf_stage_place {
+    const wf_device *device; /* values are its memory, in and out */
+    const wf_device *home;   /* so are variables, if it is not NULL */
+    wf_pool *pool;
+} wf_stage_place;
+
 /* part.c: lends a plan for so many records, until the next call of the part. Errors: those of
  * plans. */
 WF_MUST_USE wf_status wf_stage_part_plan(wf_stage_book *b, int which, uint64_t records,
-                                         const wf_device *device, wf_pool *pool, wf_plan **out,
-                                         wf_err *err);
+                                         const wf_stage_place *place, wf_plan **out, wf_err *err);
 
 #endif

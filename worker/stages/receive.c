@@ -74,7 +74,8 @@ static wf_status put_value(wf_stage *s, const wf_stage_early *v, wf_err *err)
         wf_stage_held *h = wf_stage_hold(s, v->batch, i);
 
         if (strcmp(b->values[i].name, e->name) == 0 && !h->buf)
-            *h = (wf_stage_held){wf_buf_ref(v->buf), (wf_dtype)e->dtype, elems};
+            *h = (wf_stage_held){
+                .buf = wf_buf_ref(v->buf), .dtype = (wf_dtype)e->dtype, .elems = elems};
     }
     return WF_OK;
 }
@@ -226,7 +227,7 @@ static wf_status on_outcome(wf_stage *s, uint32_t from, const wf_msg *m, wf_err 
     WF_TRY(wf_control_get(m, &weft__outcome__descriptor, &body, err));
     if (body->status != WF_OK) {
         s->is_over = true;
-        wf_fail(&s->why, body->status <= WF_BROKEN ? (wf_status)body->status : WF_INVALID,
+        wf_fail(&s->why, body->status < WF_BROKEN ? (wf_status)body->status : WF_INVALID,
                 body->hint, "%s", body->what);
         *err = s->why;
         wf_control_free(&body);

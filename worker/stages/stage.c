@@ -11,6 +11,10 @@ wf_status wf_stage_name(const wf_stage *s, wf_status rc, wf_err *err)
 {
     const Weft__Start *start = s->conf.start;
 
+    if (rc == WF_NOMEM && err && !s->conf.device->is_host)
+        snprintf(err->hint, sizeof err->hint,
+                 "give the stage fewer layers, take more micro_batches, or a device with more "
+                 "memory");
     return wf_err_wrap(err, rc, "stage %u of %zu, on worker/%u", start->stage, start->n_stages,
                        start->stages[start->stage]->worker);
 }
@@ -40,7 +44,8 @@ wf_buf *wf_stage_buf(wf_stage *s, size_t bytes)
     for (uint32_t i = 0; i < s->n_spare; i++)
         if (s->spare[i]->bytes == bytes && wf_buf_refs(s->spare[i]) == 1)
             return wf_buf_ref(s->spare[i]);
-    b = wf_buf_new(WF_MAX(bytes, (size_t)1));
+    b = s->on.device ? wf_buf_new_pinned(s->on.device, WF_MAX(bytes, (size_t)1))
+                     : wf_buf_new(WF_MAX(bytes, (size_t)1));
     if (b && b->bytes == bytes && keep_spare(s, b, &ignored) != WF_OK)
         wf_buf_unref(&b);
     return b;
@@ -50,8 +55,10 @@ static void drop_held(wf_stage *s)
 {
     size_t n = (size_t)s->now.schedule.batches * s->books[s->now.trains].n_values;
 
-    for (size_t i = 0; s->now.held && i < n; i++)
+    for (size_t i = 0; s->now.held && i < n; i++) {
         wf_buf_unref(&s->now.held[i].buf);
+        wf_buf_unref(&s->now.held[i].on);
+    }
     free(s->now.held);
     free(s->now.records);
     free(s->now.came);
@@ -105,8 +112,11 @@ static wf_status open_books(wf_stage *s, wf_err *err)
 
 static wf_status plan_of(wf_stage *s, int which, uint64_t records, wf_plan **out, wf_err *err)
 {
-    return wf_stage_part_plan(wf_stage_book_now(s), which, records, s->conf.device, s->conf.pool,
-                              out, err);
+    const wf_stage_place place = {.device = s->conf.device,
+                                  .home = s->on.updates ? s->on.device : NULL,
+                                  .pool = s->conf.pool};
+
+    return wf_stage_part_plan(wf_stage_book_now(s), which, records, &place, out, err);
 }
 
 static const wf_exchange_stages first_ops;
@@ -124,6 +134,8 @@ wf_status wf_stage_new(const wf_stage_conf *conf, wf_stage **out, wf_err *err)
     s->ops = first_ops;
     s->ops.arg = s;
     rc = open_books(s, err);
+    if (rc == WF_OK)
+        rc = wf_stage_device_open(s, err);
     if (rc != WF_OK) {
         rc = wf_stage_name(s, rc, err);
         wf_stage_free(&s);
@@ -150,6 +162,7 @@ void wf_stage_free(wf_stage **stage)
     for (uint32_t i = 0; i < s->n_spare; i++)
         wf_buf_unref(&s->spare[i]);
     free(s->spare);
+    wf_stage_device_close(s);
     wf_exchange_free(&s->own);
     wf_gradients_free(&s->gradients);
     wf_stage_book_close(&s->books[true]);
@@ -161,13 +174,19 @@ void wf_stage_free(wf_stage **stage)
 static wf_status open_here(wf_stage *s, wf_err *err)
 {
     bool trains = !wf_stage_predicts(s);
-    wf_plan *ignored;
+    wf_plan *p;
     wf_status rc = trains ? wf_stage_open_variables(s, err) : wf_stage_settle(s, err);
 
     s->now.trains = trains;
-    for (int i = 0; rc == WF_OK && i < WF_PARTS; i++)
-        if (s->books[trains].parts[i].graph && s->books[trains].parts[i].graph->n_nodes > 0)
-            rc = plan_of(s, i, s->conf.start->first_records, &ignored, err);
+    for (int i = 0; rc == WF_OK && i < WF_PARTS; i++) {
+        const wf_stage_part *part = &s->books[trains].parts[i];
+
+        if (!part->graph || part->graph->n_nodes == 0)
+            continue;
+        rc = plan_of(s, i, s->conf.start->first_records, &p, err);
+        if (rc == WF_OK)
+            rc = wf_stage_reserve(s, part, p, err);
+    }
     s->is_open = rc == WF_OK;
     return wf_stage_name(s, rc, err);
 }
@@ -300,7 +319,7 @@ static bool has_inputs(wf_stage *s, wf_stage_action a, uint32_t batch)
         const wf_stage_value *v = &b->values[i];
         bool wanted = a == WF_STAGE_GO_FORWARD ? v->is_taken && v->field < 0 : v->is_kept;
 
-        if (wanted && !wf_stage_hold(s, batch, i)->buf)
+        if (wanted && !wf_stage_has(wf_stage_hold(s, batch, i)))
             return false;
     }
     return true;
@@ -404,14 +423,34 @@ static wf_status bind_inputs(wf_stage *s, const wf_stage_part *part, uint32_t ba
         if (part->in[i].value < 0)
             continue; /* the graph holds its content */
         h = wf_stage_hold(s, batch, (uint32_t)part->in[i].value);
-        if (!h->buf || h->dtype != port->dtype || h->elems != port->elems)
+        if (!wf_stage_has(h) || h->dtype != port->dtype || h->elems != port->elems)
             return wf_fail(err, WF_SHAPE, NULL,
                            "\"%.200s\" has %ld elements of %s, and the graph takes %ld of %s",
                            port->name, (long)h->elems, wf_dtype_name(h->dtype), (long)port->elems,
                            wf_dtype_name(port->dtype));
-        wf_plan_bind_input(p, i, h->buf->data);
+        if (!port->device->is_host)
+            WF_TRY(wf_stage_bring(s, batch, (uint32_t)part->in[i].value, err));
+        wf_plan_bind_input(p, i, port->device->is_host ? h->buf->data : h->on->data);
     }
     return WF_OK;
+}
+
+/* Memory of an output: of the port's device, and of the host if anyone reads it there. */
+static wf_status make_output(wf_stage *s, uint32_t batch, uint32_t value, const wf_port *port,
+                             wf_err *err)
+{
+    const wf_stage_value *v = &wf_stage_book_now(s)->values[value];
+    wf_stage_held *h = wf_stage_hold(s, batch, value);
+
+    wf_buf_unref(&h->buf);
+    if (port->device->is_host || v->goes || v->result >= 0) {
+        h->buf = wf_stage_buf(s, port->bytes);
+        if (!h->buf)
+            return wf_fail_nomem(err, port->bytes);
+    }
+    h->dtype = port->dtype;
+    h->elems = port->elems;
+    return port->device->is_host ? WF_OK : wf_stage_room(s, batch, value, port->bytes, err);
 }
 
 static wf_status bind_outputs(wf_stage *s, const wf_stage_part *part, uint32_t batch, wf_plan *p,
@@ -419,7 +458,7 @@ static wf_status bind_outputs(wf_stage *s, const wf_stage_part *part, uint32_t b
 {
     for (uint32_t i = 0; i < part->n_out; i++) {
         const wf_port *port = wf_plan_output(p, i);
-        wf_stage_held *h;
+        const wf_stage_held *h;
         float *to;
 
         if (part->out[i].variable >= 0) {
@@ -429,14 +468,9 @@ static wf_status bind_outputs(wf_stage *s, const wf_stage_part *part, uint32_t b
         }
         if (part->out[i].value < 0)
             continue;
+        WF_TRY(make_output(s, batch, (uint32_t)part->out[i].value, port, err));
         h = wf_stage_hold(s, batch, (uint32_t)part->out[i].value);
-        wf_buf_unref(&h->buf);
-        h->buf = wf_stage_buf(s, port->bytes);
-        if (!h->buf)
-            return wf_fail_nomem(err, port->bytes);
-        h->dtype = port->dtype;
-        h->elems = port->elems;
-        wf_plan_bind_output(p, i, h->buf->data);
+        wf_plan_bind_output(p, i, port->device->is_host ? h->buf->data : h->on->data);
     }
     return WF_OK;
 }
@@ -469,7 +503,7 @@ static wf_status run_part(wf_stage *s, int which, uint32_t batch, wf_err *err)
     WF_TRY(plan_of(s, which, records, &p, err));
     WF_TRY(bind_inputs(s, part, batch, p, err));
     WF_TRY(bind_outputs(s, part, batch, p, err));
-    WF_TRY(wf_plan_run(p, &key, NULL, NULL, err));
+    WF_TRY(wf_stage_run(s, part, p, batch, &key, err));
     return give_outputs(s, part, batch, err);
 }
 
@@ -481,6 +515,8 @@ static void let_go(wf_stage *s, uint32_t batch, bool all)
     for (uint32_t i = 0; i < b->n_values; i++) {
         const wf_stage_value *v = &b->values[i];
 
+        if (all || !v->is_kept)
+            wf_buf_unref(&wf_stage_hold(s, batch, i)->on);
         if (v->result < 0 && (all || !v->is_kept))
             wf_buf_unref(&wf_stage_hold(s, batch, i)->buf);
     }
@@ -535,7 +571,8 @@ wf_status wf_stage_work(wf_stage *s, wf_err *err)
     why.status = rc;
     s->is_over = true;
     s->now.busy = false;
-    if (!wf_stage_is_first(s))
+    /* Without its device this process is of no use, and the first stage sees it go. */
+    if (!wf_stage_is_first(s) && rc != WF_BROKEN)
         return wf_stage_send_outcome(s, WF_STAGE_DONE, &why, err);
     *err = why;
     return rc;

@@ -2,6 +2,7 @@
 /* worker/stages/state.h - what the files of a stage share; nobody else includes it.
  *
  *   stage.c   a stage is made and begins; rounds and their actions
+ *   device.c  values, gradients and runs on a device
  *   predict.c a prediction: constants in place of variables; results
  *   update.c  the variables: gradients, updates, the file of a checkpoint
  *   wire.c    messages that go out
@@ -10,6 +11,7 @@
 #ifndef WF_WORKER_STAGES_STATE_H
 #define WF_WORKER_STAGES_STATE_H
 
+#include "worker/apart.h"
 #include "worker/gradients.h"
 #include "worker/stages/part.h"
 #include "worker/stages/schedule.h"
@@ -17,10 +19,20 @@
 
 /* A value of a micro-batch. */
 typedef struct wf_stage_held {
-    wf_buf *buf; /* NULL: it is not there */
+    wf_buf *buf; /* of the host; NULL: it is not there */
+    wf_buf *on;  /* of the device; the same */
     wf_dtype dtype;
     int64_t elems;
 } wf_stage_held;
+
+/* What a stage has on its device. */
+typedef struct wf_stage_device {
+    const wf_device *device;          /* NULL: the host computes, and has all */
+    const wf_device_updates *updates; /* of it; NULL: variables are the host's */
+    wf_stream *stream;                /* of copies of values */
+    wf_device_event *brought;         /* behind the last of those to the device */
+    wf_apart *apart;                  /* gradients; NULL: they are the host's */
+} wf_stage_device;
 
 /* A value that comes in; one of a round that has not begun here is kept. */
 typedef struct wf_stage_early {
@@ -55,6 +67,7 @@ struct wf_stage {
     wf_exchange *own;       /* the variables of this stage; NULL: not yet */
     wf_exchange *told;      /* of the first stage: who hears of checkpoints */
     wf_gradients *gradients;
+    wf_stage_device on;
     wf_stage_now now;
     wf_stage_other others[64]; /* by stage */
     bool is_open;              /* variables are there: messages count */
@@ -87,8 +100,33 @@ static inline wf_stage_held *wf_stage_hold(wf_stage *s, uint32_t batch, uint32_t
     return &s->now.held[(size_t)batch * s->books[s->now.trains].n_values + value];
 }
 
-/* stage.c: memory for a value, zeroed or with the content of an earlier use. NULL: there is none.
- */
+static inline bool wf_stage_has(const wf_stage_held *h)
+{
+    return h->buf || h->on;
+}
+
+/* device.c: makes what a stage needs on its device, if that is not the host. Errors: WF_NOMEM; what
+ * the device says. */
+WF_MUST_USE wf_status wf_stage_device_open(wf_stage *s, wf_err *err);
+void wf_stage_device_close(wf_stage *s);
+/* Whether a variable, and its gradient, is memory of the device. */
+bool wf_stage_is_apart(const wf_stage *s, uint32_t variable);
+/* Takes the memory of the device that values of a plan need in any round like it: nothing for the
+ * host. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_stage_reserve(wf_stage *s, const wf_stage_part *part, const wf_plan *p,
+                                       wf_err *err);
+/* Memory of the device for a value of a micro-batch, whose content is lost. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_stage_room(wf_stage *s, uint32_t batch, uint32_t value, size_t bytes,
+                                    wf_err *err);
+/* Queues the copy of a value to the device, unless it is there: the next run waits for it. Errors:
+ * WF_NOMEM; what the device says. */
+WF_MUST_USE wf_status wf_stage_bring(wf_stage *s, uint32_t batch, uint32_t value, wf_err *err);
+/* Runs a part, whose ports are bound, and returns when all it makes is there: also on the host what
+ * has memory there. Errors: as wf_plan_run; WF_NUMERIC for a gradient on a device. */
+WF_MUST_USE wf_status wf_stage_run(wf_stage *s, const wf_stage_part *part, wf_plan *p,
+                                   uint32_t batch, const wf_step_key *key, wf_err *err);
+
+/* stage.c: memory of the host for a value, of any content. NULL: there is none. */
 wf_buf *wf_stage_buf(wf_stage *s, size_t bytes);
 /* A round begins here. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_stage_enter(wf_stage *s, uint32_t number, const wf_stage_round *round,

@@ -20,8 +20,8 @@ static wf_status new_gradients(wf_stage *s, wf_err *err)
     for (size_t i = 0; i < start->n_variables; i++) {
         const Weft__Variable *v = start->variables[i];
 
-        rows[i] =
-            (wf_gradients_variable){v->stage == start->stage, v->kind == WF_VAR_TRAINABLE, false};
+        rows[i] = (wf_gradients_variable){v->stage == start->stage, v->kind == WF_VAR_TRAINABLE,
+                                          wf_stage_is_apart(s, (uint32_t)i)};
         for (size_t k = 0; rows[i].count && k < v->n_dims; k++)
             rows[i].count *= v->dims[k]; /* which fit: they are open */
     }
@@ -30,6 +30,7 @@ static wf_status new_gradients(wf_stage *s, wf_err *err)
         rc = wf_gradients_new(&(wf_gradients_conf){.opt = &opt,
                                                    .variables = rows,
                                                    .n = (uint32_t)start->n_variables,
+                                                   .devices = &s->conf.device,
                                                    .pool = s->conf.pool},
                               &s->gradients, err);
     free(rows);
@@ -40,9 +41,19 @@ wf_status wf_stage_open_variables(wf_stage *s, wf_err *err)
 {
     s->exchange.start = s->conf.start;
     s->exchange.pool = s->conf.pool;
-    s->exchange.place = (wf_exchange_place){0};
+    s->exchange.place = (wf_exchange_place){.device = s->on.updates ? s->on.device : NULL,
+                                            .updates = s->on.updates};
     WF_TRY(wf_exchange_local.open(&s->exchange, &s->own, err));
     return new_gradients(s, err);
+}
+
+static size_t count_of(const Weft__Variable *v)
+{
+    size_t count = 1;
+
+    for (size_t k = 0; k < v->n_dims; k++)
+        count *= (size_t)v->dims[k];
+    return count;
 }
 
 static uint32_t step_of(const wf_stage *s)
@@ -57,6 +68,12 @@ wf_status wf_stage_gradient(wf_stage *s, uint32_t variable, float **out, wf_err 
     *out = push ? wf_gradients_into(s->gradients, 0, variable, push) : NULL;
     if (*out)
         return WF_OK;
+    if (wf_stage_is_apart(s, variable))
+        return wf_fail(err, WF_NOMEM, NULL,
+                       "%s has no %zu bytes left for the gradient of \"%.200s\" in a micro-batch",
+                       s->on.device->name,
+                       count_of(s->conf.start->variables[variable]) * sizeof **out,
+                       s->conf.start->variables[variable]->name);
     return wf_fail(err, WF_NOMEM, "give the stage fewer layers, or its worker more memory",
                    "there is no memory for the gradient of \"%.200s\"",
                    s->conf.start->variables[variable]->name);
@@ -65,13 +82,11 @@ wf_status wf_stage_gradient(wf_stage *s, uint32_t variable, float **out, wf_err 
 static wf_status leave(void *arg, uint32_t variable, wf_err *err)
 {
     wf_stage *s = arg;
-    const float *push = wf_gradients_of_step(s->gradients, 0, variable);
+    const float *push =
+        wf_gradients_of_step(s->gradients, 0, variable); /* device.c looks at its own */
     const Weft__Variable *v = s->conf.start->variables[variable];
-    size_t count = 1;
 
-    for (size_t k = 0; k < v->n_dims; k++)
-        count *= (size_t)v->dims[k];
-    if (!wf_all_finite(push, count))
+    if (!wf_stage_is_apart(s, variable) && !wf_all_finite(push, count_of(v)))
         return wf_fail(err, WF_NUMERIC, "lower the learning rate, or take on_nan: rollback",
                        "the gradient of \"%.200s\" has NaN or infinity", v->name);
     return wf_exchange_push(s->own, step_of(s), variable, err);
