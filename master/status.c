@@ -339,6 +339,8 @@ static json_t *stages_json(const Weft__Start *s)
         }
         put_text(o, "worker",
                  wf_task_str((wf_task){WF_ROLE_WORKER, s->stages[i]->worker}, task, sizeof task));
+        if (s->stages[i]->device[0])
+            put_text(o, "device", s->stages[i]->device);
         put_int(o, "variables", variables);
         put_int(o, "bytes", elems * sizeof(float));
         json_array_append_new(list, o);

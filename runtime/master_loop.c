@@ -127,11 +127,37 @@ static wf_status make_master(wf_master_loop *l, const wf_cluster_conf *conf, uin
     return rc;
 }
 
+/* What the stages of divided models may be on. */
+static wf_status list_devices(wf_master_loop *l, const wf_cluster_conf *conf, wf_err *err)
+{
+    wf_worker_devices *rows;
+
+    l->arena = wf_arena_new(0);
+    rows = l->arena ? wf_arena_array(l->arena, conf->n_workers + (size_t)1, sizeof *rows) : NULL;
+    if (!rows)
+        return wf_fail_nomem(err, conf->n_workers * sizeof *rows);
+    for (uint32_t i = 0; i < conf->n_workers; i++) {
+        const wf_task_conf *w = &conf->workers[i];
+        const char **names = wf_arena_array(l->arena, w->n_devices + (size_t)1, sizeof(*names));
+
+        if (!names)
+            return wf_fail_nomem(err, w->n_devices * sizeof(*names));
+        for (uint32_t k = 0; k < w->n_devices; k++) {
+            names[k] = wf_arena_strdup(l->arena, w->devices[k]);
+            if (!names[k])
+                return wf_fail_nomem(err, strlen(w->devices[k]));
+        }
+        rows[i] = (wf_worker_devices){names, w->n_devices};
+    }
+    l->cluster.workers = rows;
+    return WF_OK;
+}
+
 wf_status wf_master_loop_open(wf_master_loop *l, const wf_cluster_conf *conf, uint64_t incarnation,
                               const char *session, const char *jobs_dir, const char *strategy,
                               wf_disk *disk, wf_err *err)
 {
-    *l = (wf_master_loop){.cluster = {conf->n_ps, conf->n_workers, strategy},
+    *l = (wf_master_loop){.cluster = {conf->n_ps, conf->n_workers, strategy, NULL},
                           .state_dir = strdup(conf->state_dir),
                           .jobs_dir = strdup(jobs_dir),
                           .checkpoint_dir = strdup(conf->checkpoint_dir),
@@ -139,6 +165,7 @@ wf_status wf_master_loop_open(wf_master_loop *l, const wf_cluster_conf *conf, ui
                           .lock = -1};
     if (!l->state_dir || !l->jobs_dir || !l->checkpoint_dir)
         return wf_fail_nomem(err, strlen(conf->state_dir));
+    WF_TRY(list_devices(l, conf, err));
     WF_TRY(lock_state(l, err));
     WF_TRY(wf_disk_make_dirs(l->disk, conf->checkpoint_dir, err));
     WF_TRY(wf_background_new(&l->background, err));
@@ -179,6 +206,7 @@ bool wf_master_loop_close(wf_master_loop *l, bool waits)
     if (!wf_background_end(&l->background, waits))
         return false;
     wf_master_free(&l->master);
+    wf_arena_free(&l->arena);
     free(l->state_dir);
     free(l->jobs_dir);
     free(l->checkpoint_dir);

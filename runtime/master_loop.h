@@ -20,6 +20,7 @@ typedef struct wf_master_loop {
     wf_background *background;
     wf_history history;
     wf_master_cluster cluster; /* a compilation may go on while the configuration is freed */
+    wf_arena *arena;           /* of the cluster's lists */
     char *state_dir, *jobs_dir, *checkpoint_dir;
     wf_disk *disk; /* of the journal and of checkpoints */
     int lock;

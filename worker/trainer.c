@@ -3,7 +3,6 @@
  */
 #include "common/base/size.h"
 #include "common/kernels/kernel.h"
-#include "common/wire/control.h"
 #include "common/wire/pinned.h"
 #include "worker/trainer_state.h"
 
@@ -51,7 +50,7 @@ void wf_trainer_free(wf_trainer **t)
         return;
     wf_trainer_halt(*t);
     wf_trainer_end_stages(*t);
-    wf_control_free(&(*t)->later.start);
+    wf_trainer_forget_later(*t);
     wf_stage_links_close(&(*t)->links);
     wf_measures_close((*t)->measures, WF_MEASURES_MOST);
     if ((*t)->fd >= 0)
@@ -64,7 +63,7 @@ void wf_trainer_free(wf_trainer **t)
 
 bool wf_trainer_is_busy(const wf_trainer *t)
 {
-    return (t->later.start && !t->start) || (t->stage && wf_stage_can_work(t->stage));
+    return (t->later.n && !t->start) || wf_trainer_stages_can_work(t);
 }
 
 int wf_trainer_fd(const wf_trainer *t)
@@ -79,11 +78,11 @@ wf_status wf_trainer_work(wf_trainer *t, wf_worker *w, wf_err *err)
     t->begun = NOTHING;
     if (begun == A_STEP && t->prediction)
         return wf_trainer_make_prediction(t, w, err);
-    if (t->later.start && !t->start)
+    if (t->later.n && !t->start)
         WF_TRY(wf_trainer_take_later(t, err));
     if (t->stage && begun != NOTHING)
         WF_TRY(wf_trainer_begin_round(t, begun == A_STEP, w, err));
-    if (t->stage)
+    if (t->stage || t->guests.n || t->links.first)
         return wf_trainer_work_stages(t, w, err);
     WF_TRY(wf_hands_collect(t, w, err));
     if (begun == A_STEP && wf_hands_take(t))

@@ -65,13 +65,17 @@ static wf_status check_memory(const wf_trainer *t, wf_err *err)
     return WF_OK;
 }
 
+wf_status wf_trainer_open_fd(wf_trainer *t, wf_err *err)
+{
+    if (t->fd < 0)
+        t->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    return t->fd >= 0 ? WF_OK : wf_fail_errno(err, errno, NULL, "making an eventfd");
+}
+
 static wf_status open_all(wf_trainer *t, wf_err *err)
 {
     WF_TRY(check_memory(t, err));
-    if (t->fd < 0)
-        t->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (t->fd < 0)
-        return wf_fail_errno(err, errno, NULL, "making an eventfd");
+    WF_TRY(wf_trainer_open_fd(t, err));
     for (uint32_t i = 1; i < WF_HANDS; i++)
         WF_TRY(open_hand(t, i, err));
     return WF_OK;
@@ -136,11 +140,11 @@ void wf_hands_forget(wf_trainer *t)
     }
 }
 
-static void drain(int fd)
+void wf_trainer_drain_fd(const wf_trainer *t)
 {
     uint64_t ignored;
 
-    while (read(fd, &ignored, sizeof ignored) < 0 && errno == EINTR)
+    while (t->fd >= 0 && read(t->fd, &ignored, sizeof ignored) < 0 && errno == EINTR)
         ;
 }
 
@@ -148,7 +152,7 @@ wf_status wf_hands_collect(wf_trainer *t, wf_worker *w, wf_err *err)
 {
     if (!t->shares)
         return WF_OK;
-    drain(t->fd);
+    wf_trainer_drain_fd(t);
     if (wf_worker_begun(w) == wf_worker_step(w)) { /* a fault has ended what was in hand */
         wf_hands_forget(t);
         return WF_OK;

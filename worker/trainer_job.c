@@ -331,7 +331,7 @@ wf_status wf_trainer_start(void *arg, const Weft__Start *start, wf_worker_job *o
 
     wf_trainer_halt(t);
     wf_trainer_end_stages(t); /* of another worker's job */
-    wf_control_free(&t->later.start);
+    wf_trainer_forget_later(t);
     rc = start->prediction[0] ? wf_trainer_begin_prediction(t, start, out, err)
                               : begin(t, start, out, err);
     if (rc != WF_OK)

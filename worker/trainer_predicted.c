@@ -95,16 +95,15 @@ static wf_status take_results(void *arg, uint32_t batch, const void *const outpu
 
 wf_status wf_predicted_begin(wf_trainer *t, wf_worker_job *out, wf_err *err)
 {
-    WF_TRY(wf_stage_new(&(wf_stage_conf){.start = t->start,
-                                         .links = &t->links,
-                                         .device = t->devices[0],
-                                         .pool = t->conf.pool,
-                                         .read = read_records,
-                                         .release = release_records,
-                                         .predicted = t->predicted.graph,
-                                         .take = take_results,
-                                         .arg = t},
-                        &t->stage, err));
+    wf_stage_conf conf;
+
+    WF_TRY(wf_trainer_stage_conf(t, t->start, &conf, err));
+    conf.read = read_records;
+    conf.release = release_records;
+    conf.predicted = t->predicted.graph;
+    conf.take = take_results;
+    conf.arg = t;
+    WF_TRY(wf_stage_new(&conf, &t->stage, err));
     out->place = (wf_exchange_place){.stages = wf_stage_exchange(t->stage)};
     return WF_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker/trainer_stages.c - a model that is divided among workers (worker/stages/stage.h): the
- * worker of the first stage reads the data, begins the rounds and looks at their results; another
- * worker's stage is a guest here, without a job of the master's. */
+/* worker/trainer_stages.c - a model that is divided among workers and devices
+ * (worker/stages/stage.h): the worker of the first stage reads the data, begins the rounds and
+ * looks at their results. */
 #include "common/base/clock.h"
 #include "common/base/size.h"
 #include "common/log/log.h"
@@ -12,8 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- the first stage ---- */
 
 static wf_status read_batch(void *arg, bool trains, const wf_batch **out, wf_err *err)
 {
@@ -37,17 +35,16 @@ static void release_batch(void *arg, bool trains, const wf_batch **batch)
 
 wf_status wf_trainer_begin_stages(wf_trainer *t, wf_worker_job *out, wf_err *err)
 {
+    wf_stage_conf conf;
+
     WF_TRY(wf_trainer_join_opening(t, err)); /* its fields are looked up */
-    WF_TRY(wf_stage_new(&(wf_stage_conf){.start = t->start,
-                                         .links = &t->links,
-                                         .device = t->devices[0],
-                                         .pool = t->conf.pool,
-                                         .train = t->train.data,
-                                         .eval = t->eval.data,
-                                         .read = read_batch,
-                                         .release = release_batch,
-                                         .arg = t},
-                        &t->stage, err));
+    WF_TRY(wf_trainer_stage_conf(t, t->start, &conf, err));
+    conf.train = t->train.data;
+    conf.eval = t->eval.data;
+    conf.read = read_batch;
+    conf.release = release_batch;
+    conf.arg = t;
+    WF_TRY(wf_stage_new(&conf, &t->stage, err));
     out->place = (wf_exchange_place){.stages = wf_stage_exchange(t->stage)};
     return WF_OK;
 }
@@ -55,7 +52,9 @@ wf_status wf_trainer_begin_stages(wf_trainer *t, wf_worker_job *out, wf_err *err
 void wf_trainer_end_stages(wf_trainer *t)
 {
     wf_stage_free(&t->stage);
-    wf_control_free(&t->guest.start);
+    wf_trainer_end_guests(t);
+    wf_stage_links_forget(&t->links);
+    wf_trainer_drain_fd(t); /* threads have ended */
     t->round = NO_ROUND;
 }
 
@@ -207,168 +206,39 @@ wf_status wf_trainer_begin_round(wf_trainer *t, bool trains, wf_worker *w, wf_er
     return why.status == WF_OK ? WF_OK : end_round(t, w, &why, err);
 }
 
+bool wf_trainer_stages_can_work(const wf_trainer *t)
+{
+    bool any = t->links.first || (t->stage && wf_stage_can_work(t->stage));
+
+    for (uint32_t i = 0; i < t->guests.n; i++)
+        any |= wf_stage_can_work(t->guests.rows[i].stage);
+    return any;
+}
+
+/* Messages between stages of this worker, as those of others are taken. */
+static wf_status deliver(wf_trainer *t, wf_worker *w, wf_err *err)
+{
+    for (wf_msg *m = wf_stage_links_next(&t->links); m; m = wf_stage_links_next(&t->links)) {
+        const wf_event ev = {.kind = WF_EV_MESSAGE, .msg = m};
+        wf_status rc = wf_worker_on_stage(w, &ev, wf_now_ns(), err);
+
+        wf_net_free_msg(t->links.net, &m);
+        if (rc != WF_OK)
+            return rc;
+    }
+    return WF_OK;
+}
+
 wf_status wf_trainer_work_stages(wf_trainer *t, wf_worker *w, wf_err *err)
 {
     wf_err why = {0};
 
-    if (t->guest.start)
-        return wf_stage_work(t->stage, err);
-    if (t->round == NO_ROUND)
+    wf_trainer_drain_fd(t);
+    WF_TRY(deliver(t, w, err));
+    for (uint32_t i = 0; i < t->guests.n; i++)
+        WF_TRY(wf_stage_work(t->guests.rows[i].stage, err));
+    if (!t->stage || t->round == NO_ROUND)
         return WF_OK;
     why.status = wf_stage_work(t->stage, &why);
     return why.status == WF_OK && wf_stage_is_busy(t->stage) ? WF_OK : end_round(t, w, &why, err);
-}
-
-/* ---- a guest ---- */
-
-/* Says why a stage cannot begin here. */
-static wf_status refuse(const wf_trainer *t, const struct wf_guest *g, const wf_err *why,
-                        wf_err *err)
-{
-    Weft__Outcome body = WEFT__OUTCOME__INIT;
-    wf_peer *chief = wf_stage_link_to(&t->links, g->chief);
-    wf_msg *m = NULL;
-    wf_status rc;
-
-    WF_LOG_WARN("stage.failed", "why=\"%s\"", why->what);
-    if (!chief)
-        return WF_OK;
-    body.status = why->status;
-    body.what = (char *)why->what;
-    body.hint = (char *)why->hint;
-    WF_TRY(wf_net_msg(g->of.net, WF_STAGE_READY, &m, err));
-    m->head.job = g->job;
-    m->head.generation = g->generation;
-    rc = wf_control_put(m, &body.base, err);
-    if (rc == WF_OK)
-        rc = wf_net_send(g->of.net, chief, WF_LANE_CONTROL, 0, &m, err);
-    wf_net_free_msg(g->of.net, &m);
-    return rc == WF_NOTFOUND ? WF_OK : rc;
-}
-
-static wf_status begin_guest(wf_trainer *t, wf_err *err)
-{
-    const struct wf_guest *g = &t->guest;
-    const Weft__Start *start = g->start;
-
-    if (start->stage == 0 || start->stage >= start->n_stages ||
-        start->stages[0]->worker != g->chief ||
-        start->stages[start->stage]->worker != t->conf.index)
-        return wf_fail(err, WF_PROTO, "let all tasks run one release of weft",
-                       "worker/%u has stage %u of %zu begin here", g->chief, start->stage,
-                       start->n_stages);
-    WF_TRY(wf_stage_new(
-        &(wf_stage_conf){
-            .start = start, .links = &t->links, .device = t->devices[0], .pool = t->conf.pool},
-        &t->stage, err));
-    WF_LOG_INFO("stage.begin", "job=%s stage=%u of=%zu generation=%u", start->job, start->stage,
-                start->n_stages, g->generation);
-    return wf_stage_begin(t->stage,
-                          &(wf_exchange_conf){.start = start,
-                                              .net = g->of.net,
-                                              .job = g->job,
-                                              .generation = g->generation,
-                                              .checksums = t->conf.checksums,
-                                              .incarnation = g->incarnation, /* the chief's */
-                                              .disk = g->of.disk,
-                                              .pool = t->conf.pool},
-                          err);
-}
-
-static wf_status take_guest(wf_trainer *t, struct wf_guest *from, wf_err *err)
-{
-    const struct wf_guest g = *from;
-    wf_err why = {0};
-
-    wf_trainer_end_stages(t);
-    t->guest = g;
-    from->start = NULL; /* it is given */
-    why.status = begin_guest(t, &why);
-    if (why.status == WF_OK)
-        return WF_OK;
-    wf_trainer_end_stages(t);
-    if (why.status == WF_BROKEN) { /* without its device this process is of no use */
-        *err = why;
-        return why.status;
-    }
-    return refuse(t, &g, &why, err);
-}
-
-wf_status wf_trainer_take_later(wf_trainer *t, wf_err *err)
-{
-    const wf_peer *chief = wf_stage_link_to(&t->links, t->later.chief);
-
-    if (chief && chief->incarnation == t->later.incarnation)
-        return take_guest(t, &t->later, err);
-    wf_control_free(&t->later.start);
-    return WF_OK;
-}
-
-/* Whether a worker has sent a start of that job before, of this generation or a later one. */
-static bool is_known(const struct wf_guest *had, const struct wf_guest *g)
-{
-    return had->start && had->job == g->job && had->chief == g->chief &&
-           had->incarnation == g->incarnation && had->generation >= g->generation;
-}
-
-static bool is_from(const struct wf_guest *g, const wf_peer *peer)
-{
-    return g->start && g->chief == peer->task.index && g->incarnation == peer->incarnation;
-}
-
-static wf_status on_start(wf_trainer *t, const wf_worker_of *of, const wf_event *ev, wf_err *err)
-{
-    struct wf_guest g = {.of = *of,
-                         .job = ev->msg->head.job,
-                         .generation = ev->msg->head.generation,
-                         .chief = ev->peer->task.index,
-                         .incarnation = ev->peer->incarnation};
-
-    if (is_known(&t->guest, &g) || is_known(&t->later, &g))
-        return wf_fail(err, WF_PROTO, NULL, "worker/%u: a start of generation %u, after one of %u",
-                       g.chief, g.generation,
-                       is_known(&t->guest, &g) ? t->guest.generation : t->later.generation);
-    WF_TRY(wf_control_get(ev->msg, &weft__start__descriptor, &g.start, err));
-    if (!t->start)
-        return take_guest(t, &g, err);
-    wf_control_free(&t->later.start);
-    t->later = g;
-    return WF_OK;
-}
-
-static wf_status on_message(wf_trainer *t, const wf_worker_of *of, const wf_event *ev, wf_err *err)
-{
-    if (ev->msg->head.kind == WF_STAGE_START)
-        return on_start(t, of, ev, err);
-    if (ev->msg->head.kind == WF_STAGE_STOP && is_from(&t->later, ev->peer) &&
-        t->later.job == ev->msg->head.job && t->later.generation == ev->msg->head.generation)
-        wf_control_free(&t->later.start);
-    if (!t->stage || !wf_stage_is_for(t->stage, ev->msg))
-        return WF_OK;
-    if (ev->msg->head.kind == WF_STAGE_STOP && is_from(&t->guest, ev->peer)) {
-        wf_trainer_end_stages(t);
-        return WF_OK;
-    }
-    return wf_stage_on_message(t->stage, ev->peer, ev->msg, err);
-}
-
-wf_status wf_trainer_on_stage(void *arg, const wf_worker_of *of, const wf_event *ev, wf_err *err)
-{
-    wf_trainer *t = arg;
-    wf_status rc = WF_OK;
-
-    switch (ev->kind) {
-    case WF_EV_UP:
-        WF_TRY(wf_stage_links_on_up(&t->links, ev->peer, err));
-        return t->stage ? wf_stage_on_link(t->stage, ev->peer, true, err) : WF_OK;
-    case WF_EV_DOWN:
-        if (t->stage)
-            rc = wf_stage_on_link(t->stage, ev->peer, false, err);
-        wf_stage_links_on_down(&t->links, ev->peer);
-        return rc;
-    case WF_EV_MESSAGE:
-        return on_message(t, of, ev, err);
-    default:
-        return WF_OK;
-    }
 }

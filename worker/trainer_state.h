@@ -10,7 +10,8 @@
  *   trainer_hands.c     steps beside this thread, several at once
  *   trainer_diagnosis.c what was wrong with a step
  *   trainer_unit.c      units of evaluations
- *   trainer_stages.c    a model that is divided among workers
+ *   trainer_stages.c    the first stage of a model that is divided, and its rounds
+ *   trainer_guests.c    the other stages
  */
 #ifndef WF_WORKER_TRAINER_STATE_H
 #define WF_WORKER_TRAINER_STATE_H
@@ -116,16 +117,21 @@ struct wf_trainer {
     wf_train_step step; /* that was begun last */
     wf_eval_unit unit;
     wf_stage_links links; /* to workers, for stages */
-    wf_stage *stage;      /* of this worker's job, or of another one's; NULL: none */
-    /* The stage's part of another worker's job, in hand; and one that waits for the end of this
-     * worker's own, of which the master has still to tell. */
-    struct wf_guest {
-        Weft__Start *start; /* NULL: none */
-        wf_worker_of of;
-        uint16_t job, generation;
-        uint32_t chief; /* the worker that has the job, and its incarnation */
-        uint64_t incarnation;
-    } guest, later;
+    wf_stage *stage;      /* the first, of this worker's job; NULL: none */
+    /* Other stages, of one generation of a job: of another worker's, or of this one's, which then
+     * has several. And those that wait for the end of this worker's own job, of which the master
+     * has still to tell. */
+    struct wf_guests {
+        struct wf_guest {
+            Weft__Start *start;
+            wf_stage *stage; /* NULL: it waits */
+            wf_worker_of of;
+            uint16_t job, generation;
+            uint32_t chief; /* the worker that has the job, and its incarnation */
+            uint64_t incarnation;
+        } rows[WF_STAGES_MOST];
+        uint32_t n;
+    } guests, later;
     enum {
         NO_ROUND = 0,
         A_STEP_ROUND,
@@ -197,22 +203,38 @@ bool wf_output_is_finite(const wf_plan *p, uint32_t i);
  * something bad. Errors: WF_NUMERIC, which says that; what running the plan again says. */
 WF_MUST_USE wf_status wf_step_diagnose(wf_trainer *t, const wf_batch_id *id, wf_err *err);
 
+/* trainer_guests.c: what a stage of start `s` on this worker computes with. Errors: WF_INVALID for
+ * a device that the worker has not; WF_IO. */
+WF_MUST_USE wf_status wf_trainer_stage_conf(wf_trainer *t, const Weft__Start *s, wf_stage_conf *out,
+                                            wf_err *err);
+/* Begins those that have waited, if this worker has no job. Errors: WF_NOMEM; what a device says
+ * that has failed. */
+WF_MUST_USE wf_status wf_trainer_take_later(wf_trainer *t, wf_err *err);
+/* Ends them, and those that wait. */
+void wf_trainer_end_guests(wf_trainer *t);
+void wf_trainer_forget_later(wf_trainer *t);
+/* An operation of wf_worker_ops. */
+wf_status wf_trainer_on_stage(void *arg, const wf_worker_of *of, const wf_event *ev, wf_err *err);
+
+/* trainer_hands.c: makes the eventfd t->fd, unless it is there. Errors: WF_IO. */
+WF_MUST_USE wf_status wf_trainer_open_fd(wf_trainer *t, wf_err *err);
+/* Nothing is due by it. */
+void wf_trainer_drain_fd(const wf_trainer *t);
+
 /* trainer_stages.c: begins a round of records [begin, end) in micro-batches. Errors:
  * WF_UNSUPPORTED; WF_NOMEM. */
 WF_MUST_USE wf_status wf_trainer_begin_records(wf_trainer *t, wf_stage_round round, uint64_t begin,
                                                uint64_t end, uint64_t batch, wf_err *err);
 /* A job whose model is divided begins, once its data is open. */
 WF_MUST_USE wf_status wf_trainer_begin_stages(wf_trainer *t, wf_worker_job *out, wf_err *err);
-/* The stage ends, this worker's or another's. */
+/* All stages end, this worker's or another's. */
 void wf_trainer_end_stages(wf_trainer *t);
 /* Begins the step, or the unit, that was asked for. */
 WF_MUST_USE wf_status wf_trainer_begin_round(wf_trainer *t, bool trains, wf_worker *w, wf_err *err);
-/* Begins what has waited, if this worker has no job. Errors: WF_NOMEM. */
-WF_MUST_USE wf_status wf_trainer_take_later(wf_trainer *t, wf_err *err);
-/* Does what can be done for a stage, and tells the worker of a round that has ended. */
+/* Whether any of them can do something. */
+bool wf_trainer_stages_can_work(const wf_trainer *t);
+/* Does what can be done for stages, and tells the worker of a round that has ended. */
 WF_MUST_USE wf_status wf_trainer_work_stages(wf_trainer *t, wf_worker *w, wf_err *err);
-/* An operation of wf_worker_ops. */
-wf_status wf_trainer_on_stage(void *arg, const wf_worker_of *of, const wf_event *ev, wf_err *err);
 
 /* Do what was begun, and tell the worker. Errors: those of its events. */
 WF_MUST_USE wf_status wf_trainer_make_step(wf_trainer *t, wf_worker *w, wf_err *err);

@@ -195,7 +195,7 @@ static bool is_of_stages(const wf_worker *w, const wf_event *ev)
 }
 
 /* What goes wrong there is this worker's fault if it has the job. */
-static wf_status on_stage(wf_worker *w, const wf_event *ev, int64_t now_ns, wf_err *err)
+wf_status wf_worker_on_stage(wf_worker *w, const wf_event *ev, int64_t now_ns, wf_err *err)
 {
     const wf_worker_of of = {w->net, w->conf.disk};
     wf_err why = {0};
@@ -204,6 +204,10 @@ static wf_status on_stage(wf_worker *w, const wf_event *ev, int64_t now_ns, wf_e
     if (rc == WF_OK)
         return wf_chief_advance(w, now_ns, err);
     why.status = rc;
+    if (rc == WF_BROKEN && !w->start) { /* of a stage whose job another worker has */
+        *err = why;
+        return rc;
+    }
     if (rc == WF_PROTO || !w->start)
         WF_LOG_WARN("worker.bad_message", "why=\"%s\"", why.what);
     else
@@ -216,7 +220,7 @@ static wf_status take_event(wf_worker *w, wf_event *ev, int64_t now_ns, wf_err *
     wf_status rc = WF_OK;
 
     if (is_of_stages(w, ev)) {
-        rc = on_stage(w, ev, now_ns, err);
+        rc = wf_worker_on_stage(w, ev, now_ns, err);
         if (ev->kind == WF_EV_MESSAGE || ev->kind == WF_EV_BEAT)
             wf_net_free_msg(w->net, &ev->msg);
         return rc;

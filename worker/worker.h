@@ -156,6 +156,10 @@ void wf_worker_free(wf_worker **w);
  * newer incarnation has this place, WF_TIMEOUT when the master has given this one up, and the
  * master's refusal of a hello. */
 WF_MUST_USE wf_status wf_worker_on_event(wf_worker *w, wf_event *ev, int64_t now_ns, wf_err *err);
+/* A message from one stage of a divided model to another, both on this worker: an event without a
+ * peer, whose message stays the caller's. Errors: WF_NOMEM; WF_BROKEN, which ends the process. */
+WF_MUST_USE wf_status wf_worker_on_stage(wf_worker *w, const wf_event *ev, int64_t now_ns,
+                                         wf_err *err);
 /* Begins steps, asks for splits and reports, as far as the state allows. Call after events, after a
  * computation ended, and when time has passed. Errors end the process: WF_BROKEN, WF_NOMEM. */
 WF_MUST_USE wf_status wf_worker_advance(wf_worker *w, int64_t now_ns, wf_err *err);

@@ -391,10 +391,12 @@ static wf_status mode_of(const char *name, wf_compile_mode *out, wf_err *err)
 /* The workers are those that the job names. */
 static wf_status divide(request *r, wf_err *err)
 {
-    uint32_t workers[WF_STAGES_MOST], n;
+    const wf_stage_workers of = {.n = wf_stages_workers(r->job)};
+    wf_stage_home homes[WF_STAGES_MOST];
+    uint32_t n;
 
-    WF_TRY(wf_stages_of_job(r->job, wf_stages_workers(r->job), workers, &n, err));
-    wf_stages_put(r->job, workers, n, &r->spec);
+    WF_TRY(wf_stages_of_job(r->job, &of, homes, &n, err));
+    wf_stages_put(r->job, homes, n, &r->spec);
     return WF_OK;
 }
 

@@ -54,7 +54,9 @@ static void add_stages(wf_rows *t, const json_t *stages)
         const json_t *s = json_array_get(stages, i);
 
         n += (size_t)snprintf(
-            text + n, sizeof text - n, "%s%s %s", i ? ", " : "", wf_text_of(s, "worker"),
+            text + n, sizeof text - n, "%s%s%s%s %s", i ? ", " : "", wf_text_of(s, "worker"),
+            json_object_get(s, "device") ? "/" : "",
+            json_object_get(s, "device") ? wf_text_of(s, "device") : "",
             wf_bytes_text((unsigned long long)wf_number_of(s, "bytes"), bytes, sizeof bytes));
     }
     if (n > 0)

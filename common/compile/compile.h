@@ -49,7 +49,7 @@ enum {
     WF_SLICE_BYTES_LEAST = 16 * 1024, /* a slice is not made smaller than this to balance */
     WF_FROZEN_BYTES = 1024, /* frozen variables and constants of fewer bytes stay in the graph */
     WF_COMPILE_PS_MOST = 65536,
-    WF_STAGES_MOST = 64 /* workers among which a model is divided */
+    WF_STAGES_MOST = 64 /* into which a model is divided */
 };
 
 /* Behind a table's name: the ids of its rows. */
@@ -75,6 +75,23 @@ typedef struct wf_compile_feed {
     const wf_tensor *content; /* gives the input its shape */
     bool is_constant;         /* and more: the graph holds it as a constant, and feeds it no more */
 } wf_compile_feed;
+
+/* Where a stage of a divided model is. */
+typedef struct wf_stage_home {
+    uint32_t worker;
+    const char *device; /* as cluster.yaml names it; NULL: the worker's first, whatever it is */
+} wf_stage_home;
+
+/* What a cluster has for stages. */
+typedef struct wf_worker_devices {
+    const char *const *devices; /* [n_devices] */
+    uint32_t n_devices;
+} wf_worker_devices;
+typedef struct wf_stage_workers {
+    const wf_worker_devices *workers; /* [n]; NULL: nobody knows what they have, and it is
+                                       * what the job names, in the order in which it does */
+    uint32_t n;
+} wf_stage_workers;
 
 /* What to compile. Zero is the default of every field but a source and `mode`. All borrowed for the
  * call. */
@@ -154,8 +171,8 @@ typedef struct wf_compile_spec {
     size_t slice_bytes;      /* 0: WF_SLICE_BYTES */
     const wf_conf_pin *pins; /* [n_pins], PARAMETER_SERVER: variables that lie on one ps */
     size_t n_pins;
-    /* A strategy that divides the model: the workers of its stages, in their order, which rise. */
-    uint32_t stage_workers[WF_STAGES_MOST];
+    /* A strategy that divides the model: where its stages are, in their order. */
+    wf_stage_home stage_homes[WF_STAGES_MOST];
     uint32_t n_stages; /* 0: the model is not divided. INFER: it may be, with a strategy or without;
                           then axes are fixed, or follow from the records as in TRAIN */
     const wf_conf_stage *stages; /* [n_stage_rules]: which variables are where */
@@ -336,8 +353,9 @@ typedef struct wf_compiled {
     size_t n_uses;
     const char *loss_scale; /* an input of the graph, float32 and no feed; NULL: there is none */
     wf_compiled_source source;
-    uint32_t stage_workers[WF_STAGES_MOST], n_stages; /* as in the spec */
-    wf_compiled_edge *edges;                          /* [n_edges]: between stages */
+    const char *stage_marks[WF_STAGES_MOST]; /* of the nodes of each stage: wf_node.device */
+    uint32_t n_stages;                       /* as in the spec */
+    wf_compiled_edge *edges;                 /* [n_edges]: between stages */
     size_t n_edges;
     const char **warnings; /* whole sentences */
     size_t n_warnings;
@@ -372,16 +390,26 @@ bool wf_compile_metric_at(size_t i, const char **name, const char **alias, char 
 /* The name of activation i, NULL past the end. */
 const char *wf_compile_activation_at(size_t i);
 
-/* The workers among which a job divides its model, rising, in a cluster of so many. Errors:
- * WF_USAGE, with file and line, for a worker that there is not, and for fewer than two. */
-WF_MUST_USE wf_status wf_stages_of_job(const wf_job_conf *job, uint32_t n_workers,
-                                       uint32_t workers[WF_STAGES_MOST], uint32_t *n, wf_err *err);
+/* Where the stages of a job are in a cluster, in their order: by worker, and by the worker's list
+ * of devices. homes[].device is borrowed of the job or of the list. Errors: WF_USAGE, with file and
+ * line, for a worker or a device that there is not, one device under two names, and fewer than two
+ * stages. */
+WF_MUST_USE wf_status wf_stages_of_job(const wf_job_conf *job, const wf_stage_workers *of,
+                                       wf_stage_home homes[WF_STAGES_MOST], uint32_t *n,
+                                       wf_err *err);
 /* As many workers as a job's `place` speaks of, for whoever has no cluster; 1 without one, and two
  * for `place: auto`. */
 uint32_t wf_stages_workers(const wf_job_conf *job);
-/* Has a spec of the job divide its model among these workers: batches are micro-batches then. */
-void wf_stages_put(const wf_job_conf *job, const uint32_t workers[], uint32_t n,
+/* Whether it names devices, which a cluster alone brings into an order. */
+bool wf_stages_name_devices(const wf_job_conf *job);
+/* Has a spec of the job divide its model among these homes, whose names it borrows: batches are
+ * micro-batches then. */
+void wf_stages_put(const wf_job_conf *job, const wf_stage_home homes[], uint32_t n,
                    wf_compile_spec *spec);
+/* "worker/0" or "worker/0/cuda:1", into text; returns it. */
+const char *wf_stage_home_str(const wf_stage_home *h, char *text, size_t size);
+/* Whether two names are of one device ("cpu" is "cpu:0"); NULL is a name of its own. */
+bool wf_stage_same_device(const char *a, const char *b);
 /* The part of a divided model's graph that a stage computes: forward, which depends on no later
  * stage, or the rest of it. Inputs are feeds, what other stages send, and what the stage's forward
  * part leaves for the rest of it, all by the names of their values; so are outputs. The first

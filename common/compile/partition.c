@@ -7,8 +7,8 @@
  * and puts a copy on each edge that is cut (common/exec/devices.c): between devices of one process
  * that is all that a Send and a Recv would do.
  *
- * A model that is divided among workers has a stage for each node, which its mark names as the task
- * of a worker, and Send and Recv on the edges between them (stages.c).
+ * A model that is divided has a stage for each node, which its mark names as the task of a worker,
+ * or as a device of it, and Send and Recv on the edges between them (stages.c).
  */
 #include "common/compile/pass.h"
 

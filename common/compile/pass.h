@@ -226,6 +226,8 @@ enum {
 WF_MUST_USE wf_status wf_stages_assign(wf_unit *u, wf_err *err);
 WF_MUST_USE wf_status wf_stages_find(wf_stages *s, wf_err *err);
 WF_MUST_USE wf_status wf_stages_connect(const wf_stages *s, wf_err *err);
+/* What marks the nodes of each stage: c->stage_marks. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_stages_name(wf_unit *u, wf_err *err);
 /* The stage of a node by its mark. */
 uint32_t wf_stage_of_node(const wf_compiled *c, const wf_node *n);
 /* Whether a node depends on a later stage than its own, for each into late[n_nodes]. The graph is

@@ -10,12 +10,26 @@
 
 static const char TASK[] = "/job:worker/task:";
 
+wf_status wf_stages_name(wf_unit *u, wf_err *err)
+{
+    for (uint32_t i = 0; i < u->spec->n_stages; i++) {
+        const wf_stage_home *h = &u->spec->stage_homes[i];
+
+        u->c->stage_marks[i] =
+            h->device ? wf_arena_printf(u->arena, "%s%u/device:%s", TASK, h->worker, h->device)
+                      : wf_arena_printf(u->arena, "%s%u", TASK, h->worker);
+        if (!u->c->stage_marks[i])
+            return wf_fail_nomem(err, sizeof TASK);
+    }
+    u->c->n_stages = u->spec->n_stages;
+    return WF_OK;
+}
+
 uint32_t wf_stage_of_node(const wf_compiled *c, const wf_node *n)
 {
-    unsigned long worker = n->device ? strtoul(n->device + strlen(TASK), NULL, 10) : 0;
     uint32_t s = 0;
 
-    while (s + 1 < c->n_stages && c->stage_workers[s] != worker)
+    while (n->device && s + 1 < c->n_stages && strcmp(c->stage_marks[s], n->device) != 0)
         s++;
     return s;
 }
@@ -143,19 +157,18 @@ static wf_status mark_nodes(const wf_stages *s, wf_err *err)
         if (g->nodes[i]->device)
             return wf_unit_in_file(s->u, s->u->spec->place_line,
                                    wf_fail(err, WF_UNSUPPORTED, "leave \"device\" of the layer out",
-                                           "place: \"%.200s\" is for the device %s, and stages "
-                                           "compute on the first device of a worker",
+                                           "place: \"%.200s\" is for the device %s, and a stage "
+                                           "computes on one device, which place names",
                                            g->nodes[i]->name, g->nodes[i]->device),
                                    err);
-        g->nodes[i]->device =
-            wf_arena_printf(g->arena, "%s%u", TASK, s->u->spec->stage_workers[s->of[i]]);
+        g->nodes[i]->device = wf_arena_strdup(g->arena, s->u->c->stage_marks[s->of[i]]);
         if (!g->nodes[i]->device)
             return wf_fail_nomem(err, sizeof TASK);
     }
     return WF_OK;
 }
 
-static wf_status add_end(wf_graph *g, const char *op, const char *key, uint32_t worker,
+static wf_status add_end(wf_graph *g, const char *op, const char *key, const char *mark,
                          wf_value *in, wf_value **out, wf_err *err)
 {
     wf_node *n;
@@ -166,7 +179,7 @@ static wf_status add_end(wf_graph *g, const char *op, const char *key, uint32_t 
     WF_TRY(
         wf_graph_add_node_like(g, wf_op_find(WF_DOMAIN_WEFT, op), hint, 1, &in, 1, out, &n, err));
     WF_TRY(wf_node_set_string(g, n, "key", key, err));
-    n->device = wf_arena_printf(g->arena, "%s%u", TASK, worker);
+    n->device = wf_arena_strdup(g->arena, mark);
     if (!n->device)
         return wf_fail_nomem(err, sizeof TASK);
     return wf_infer_node(g, n, err);
@@ -188,13 +201,13 @@ static wf_status connect_edge(wf_unit *u, const wf_compiled_edge *e, wf_err *err
 {
     wf_graph *g = u->graph;
     wf_value *v = wf_graph_value(g, e->name), *sent, *received;
-    const uint32_t *workers = u->spec->stage_workers;
+    const char *const *marks = u->c->stage_marks;
     char *key = wf_arena_printf(g->arena, "%u-%u/%s", e->from, e->to, e->name);
 
     if (!key)
         return wf_fail_nomem(err, strlen(e->name));
-    WF_TRY(add_end(g, "Send", key, workers[e->from], v, &sent, err));
-    WF_TRY(add_end(g, "Recv", key, workers[e->to], sent, &received, err));
+    WF_TRY(add_end(g, "Send", key, marks[e->from], v, &sent, err));
+    WF_TRY(add_end(g, "Recv", key, marks[e->to], sent, &received, err));
     read_there(u->c, v, e->to, received);
     return WF_OK;
 }
@@ -206,14 +219,17 @@ static wf_status check_directions(const wf_unit *u, const bool late[], wf_err *e
     for (size_t i = 0; i < u->c->n_edges; i++) {
         const wf_compiled_edge *e = &u->c->edges[i];
         const wf_node *from = wf_graph_value(u->graph, e->name)->producer;
+        const wf_stage_home *homes = u->spec->stage_homes;
+        char here[96], there[96];
 
         if (from && e->from < e->to && late[from->index])
             return wf_unit_in_file(
                 u, u->spec->place_line,
                 wf_fail(err, WF_UNSUPPORTED, "divide the model at another layer",
-                        "place: \"%.200s\" goes from worker/%u to worker/%u, and depends on what "
-                        "comes back from there",
-                        e->name, u->spec->stage_workers[e->from], u->spec->stage_workers[e->to]),
+                        "place: \"%.200s\" goes from %s to %s, and depends on what comes back "
+                        "from there",
+                        e->name, wf_stage_home_str(&homes[e->from], here, sizeof here),
+                        wf_stage_home_str(&homes[e->to], there, sizeof there)),
                 err);
     }
     return WF_OK;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* common/compile/stages.c - a model is divided into stages, each on a worker: which stage computes
+/* common/compile/stages.c - a model is divided into stages, each on a worker or a device of one
+ * (stage_homes.c): which stage computes
  * a node, and holds a variable.
  *
  * Forward nodes, which an output needs, follow their inputs: a node's stage is the latest of those
@@ -22,89 +23,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- which workers ---- */
-
-static int compare(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-    return x < y ? -1 : x > y;
-}
-
-static wf_status add_worker(const wf_job_conf *job, const wf_conf_stage *s, uint32_t n_workers,
-                            uint32_t workers[WF_STAGES_MOST], uint32_t *n, wf_err *err)
-{
-    if (s->worker >= n_workers)
-        return wf_fail(err, WF_USAGE, "name a worker of cluster.yaml",
-                       "%s:%d: place: \"%.200s\" is to be on worker/%u, and the cluster has %u "
-                       "worker%s, from worker/0",
-                       job->path, s->line, s->match, s->worker, n_workers,
-                       n_workers == 1 ? "" : "s");
-    for (uint32_t i = 0; i < *n; i++)
-        if (workers[i] == s->worker)
-            return WF_OK;
-    if (*n == WF_STAGES_MOST)
-        return wf_fail(err, WF_UNSUPPORTED, "name fewer workers",
-                       "%s:%d: \"place\" names more than %d workers", job->path, job->place_line,
-                       WF_STAGES_MOST);
-    workers[(*n)++] = s->worker;
-    return WF_OK;
-}
-
-wf_status wf_stages_of_job(const wf_job_conf *job, uint32_t n_workers,
-                           uint32_t workers[WF_STAGES_MOST], uint32_t *n, wf_err *err)
-{
-    *n = 0;
-    for (; job->finds_stages && *n < WF_MIN(n_workers, (uint32_t)WF_STAGES_MOST); ++*n)
-        workers[*n] = *n;
-    for (size_t i = 0; i < job->n_stages; i++)
-        WF_TRY(add_worker(job, &job->stages[i], n_workers, workers, n, err));
-    qsort(workers, *n, sizeof *workers, compare);
-    if (*n < 2)
-        return wf_fail(err, WF_USAGE, "name two workers or more, or leave \"place\" out",
-                       "%s:%d: \"place\" divides the model among workers, and there is one",
-                       job->path, job->place_line);
-    if (job->batch % WF_MAX(job->micro_batches, *n) && !job->micro_batches)
-        return wf_fail(err, WF_USAGE, "say how many with \"micro_batches\"",
-                       "%s:%d: a batch of %lu is not divided by the %u micro-batches that as many "
-                       "stages have",
-                       job->path, job->place_line, (unsigned long)job->batch, *n);
-    return WF_OK;
-}
-
-uint32_t wf_stages_workers(const wf_job_conf *job)
-{
-    uint32_t n = job->finds_stages ? 2 : 1;
-
-    for (size_t i = 0; i < job->n_stages; i++)
-        n = WF_MAX(n, job->stages[i].worker + 1);
-    return n;
-}
-
-void wf_stages_put(const wf_job_conf *job, const uint32_t workers[], uint32_t n,
-                   wf_compile_spec *spec)
-{
-    wf_opt opt;
-
-    memcpy(spec->stage_workers, workers, n * sizeof *workers);
-    spec->n_stages = n;
-    spec->stages = job->stages;
-    spec->n_stage_rules = job->n_stages;
-    spec->finds_stages = job->finds_stages;
-    spec->place_line = job->place_line;
-    spec->batch = (int64_t)(job->batch / (job->micro_batches ? job->micro_batches : n));
-    spec->accumulates = true;
-    spec->narrow = WF_NONE; /* a value has the same type on all workers */
-    spec->slots = wf_compile_optimizer_of_job(job, &opt, NULL) == WF_OK ? wf_opt_n_slots(&opt) : 0;
-}
-
 /* ---- variables by patterns ---- */
 
-static uint32_t stage_of_worker(const wf_compile_spec *spec, uint32_t worker)
+static uint32_t stage_of_rule(const wf_compile_spec *spec, const wf_conf_stage *rule)
 {
     uint32_t s = 0;
 
-    while (s + 1 < spec->n_stages && spec->stage_workers[s] != worker)
+    while (s + 1 < spec->n_stages &&
+           (spec->stage_homes[s].worker != rule->worker ||
+            !wf_stage_same_device(spec->stage_homes[s].device, rule->device)))
         s++;
     return s;
 }
@@ -156,7 +83,7 @@ static wf_status place_variables(wf_stages *s, wf_err *err)
         for (size_t i = 0; i < c->n_variables; i++) {
             if (fnmatch(rule->match, c->variables[i].name, 0) != 0)
                 continue;
-            place(s, i, stage_of_worker(spec, rule->worker));
+            place(s, i, stage_of_rule(spec, rule));
             any = true;
         }
         if (!any)
@@ -379,6 +306,23 @@ static const wf_value *comes_late(const wf_stages *s, const wf_node *pull)
     return late;
 }
 
+static wf_status goes_back(const wf_compile_spec *spec, const char *variable, uint32_t on,
+                           const char *late, uint32_t from, wf_err *err)
+{
+    const wf_stage_home *a = &spec->stage_homes[on], *b = &spec->stage_homes[from];
+    bool same = a->worker == b->worker;
+    char here[96], there[96];
+
+    return wf_fail(err, WF_USAGE,
+                   same ? "what computes first goes to the device that cluster.yaml lists first"
+                        : "what computes first goes to the worker with the lower number",
+                   "place: \"%.200s\" is on %s, and what it is used with, \"%.200s\", comes from "
+                   "%s: values go from a %s to those %s alone",
+                   variable, wf_stage_home_str(a, here, sizeof here), late,
+                   wf_stage_home_str(b, there, sizeof there), same ? "device" : "worker",
+                   same ? "behind it in the list of the worker's devices" : "with higher numbers");
+}
+
 /* A variable lies where it is first used; in later stages it may be used again, as tied weights
  * are. */
 static wf_status check_order(const wf_stages *s, wf_err *err)
@@ -394,21 +338,16 @@ static wf_status check_order(const wf_stages *s, wf_err *err)
             continue;
         late = comes_late(s, n);
         if (late)
-            return wf_unit_in_file(
-                s->u, spec->place_line,
-                wf_fail(err, WF_USAGE,
-                        "what computes first goes to the worker with the lower number",
-                        "place: \"%.200s\" is on worker/%u, and what it is used with, "
-                        "\"%.200s\", comes from worker/%u: values go from a worker to those with "
-                        "higher numbers alone",
-                        s->u->c->variables[s->variable[i]].name, spec->stage_workers[s->of[i]],
-                        late->name, spec->stage_workers[s->of[late->producer->index]]),
-                err);
+            return wf_unit_in_file(s->u, spec->place_line,
+                                   goes_back(spec, s->u->c->variables[s->variable[i]].name,
+                                             s->of[i], late->name, s->of[late->producer->index],
+                                             err),
+                                   err);
     }
     return WF_OK;
 }
 
-/* Each worker has something to train, or would only pass on what it gets. */
+/* Each stage has something to train, or would only pass on what it gets. */
 static wf_status check_stages(const wf_stages *s, wf_err *err)
 {
     const wf_compile_spec *spec = s->u->spec;
@@ -416,6 +355,7 @@ static wf_status check_stages(const wf_stages *s, wf_err *err)
 
     for (uint32_t stage = 0; stage < spec->n_stages && spec->mode == WF_COMPILE_TRAIN; stage++) {
         bool any = false;
+        char home[96];
 
         for (size_t i = 0; i < c->n_variables; i++)
             any |= c->variables[i].stage == stage;
@@ -423,9 +363,9 @@ static wf_status check_stages(const wf_stages *s, wf_err *err)
             return wf_unit_in_file(
                 s->u, spec->place_line,
                 wf_fail(err, WF_USAGE, "give it a layer, or leave it out",
-                        "place: worker/%u gets no variable, since patterns before its own match "
-                        "all that it could have",
-                        spec->stage_workers[stage]),
+                        "place: %s gets no variable, since patterns before its own match all that "
+                        "it could have",
+                        wf_stage_home_str(&spec->stage_homes[stage], home, sizeof home)),
                 err);
     }
     return WF_OK;
@@ -473,8 +413,7 @@ wf_status wf_stages_assign(wf_unit *u, wf_err *err)
     wf_status rc;
 
     wf_assert(u->spec->n_stages > 0);
-    memcpy(u->c->stage_workers, u->spec->stage_workers, sizeof u->c->stage_workers);
-    u->c->n_stages = u->spec->n_stages;
+    WF_TRY(wf_stages_name(u, err));
     rc = begin(&s, err);
     if (rc == WF_OK)
         rc = assign(&s, err);

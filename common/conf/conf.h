@@ -163,6 +163,8 @@ typedef struct wf_conf_pin {
 typedef struct wf_conf_stage {
     const char *match; /* a pattern of names of variables */
     uint32_t worker;
+    const char *device; /* of the worker; NULL: its first */
+    bool is_any;        /* a device of the only worker, which is not named */
     int line;
 } wf_conf_stage;
 

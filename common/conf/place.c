@@ -2,31 +2,53 @@
 /* common/conf/place.c - what a job says of a model that is divided among workers: `place` and
  * `micro_batches`. */
 #include "common/conf/place.h"
+#include "common/tensor/device.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static const char TASK[] = "worker/";
-static const char hint[] = "write it as {\"block0/*\": worker/0, \"block1/*\": worker/1}, or auto";
+static const char hint[] =
+    "write it as {\"block0/*\": worker/0, \"block1/*\": worker/1}, or auto; a "
+    "device of a worker as worker/0/cuda:1";
 
-static wf_status read_worker(wf_conf_reader *r, const wf_tree *node, uint32_t *out, wf_err *err)
+static bool is_device(const char *text)
+{
+    int index;
+
+    return wf_device_is_gpu(text, &index) || wf_device_is_cpu(text);
+}
+
+/* worker/0, worker/0/cuda:1, or cuda:1. */
+static wf_status read_home(wf_conf_reader *r, const wf_tree *node, wf_conf_stage *out, wf_err *err)
 {
     enum { MOST = 65535 };
-    const char *text;
+    const char *text, *number;
     unsigned long n;
     char *end;
 
     WF_TRY(wf_read_text(r, node, &text, err));
-    if (strncmp(text, TASK, strlen(TASK)) != 0 || text[strlen(TASK)] < '0' ||
-        text[strlen(TASK)] > '9')
+    if (is_device(text)) {
+        out->device = text;
+        out->is_any = true;
+        return WF_OK;
+    }
+    number = text + strlen(TASK);
+    if (strncmp(text, TASK, strlen(TASK)) != 0 || number[0] < '0' || number[0] > '9')
         return wf_read_fail(r, node, err, WF_USAGE, hint,
                             "\"%.80s\" is no worker, which is written as worker/0", text);
-    n = strtoul(text + strlen(TASK), &end, 10);
-    if (*end || n > MOST)
+    n = strtoul(number, &end, 10);
+    if ((*end && *end != '/') || n > MOST)
         return wf_read_fail(r, node, err, WF_USAGE, hint,
                             "\"%.80s\" is no worker, which is written as worker/0", text);
-    *out = (uint32_t)n;
-    return WF_OK;
+    out->worker = (uint32_t)n;
+    if (!*end)
+        return WF_OK;
+    out->device = end + 1;
+    if (is_device(end + 1))
+        return WF_OK;
+    return wf_read_fail(r, node, err, WF_USAGE, hint,
+                        "\"%.80s\" names no device, which is written as cuda:0 or cpu:1", text);
 }
 
 wf_status wf_read_place(wf_conf_reader *r, const wf_tree *node, void *into, wf_err *err)
@@ -39,8 +61,9 @@ wf_status wf_read_place(wf_conf_reader *r, const wf_tree *node, void *into, wf_e
     if (node->kind != WF_TREE_MAP) {
         if (node->kind == WF_TREE_LIST || wf_read_text(r, node, &word, err) != WF_OK ||
             strcmp(word, "auto") != 0)
-            return wf_read_fail(r, node, err, WF_USAGE, hint,
-                                "\"place\" gives patterns of variables' names a worker");
+            return wf_read_fail(
+                r, node, err, WF_USAGE, hint,
+                "\"place\" gives patterns of variables' names a worker or a device");
         j->finds_stages = true;
         return WF_OK;
     }
@@ -53,7 +76,7 @@ wf_status wf_read_place(wf_conf_reader *r, const wf_tree *node, void *into, wf_e
         wf_conf_stage *s = &stages[j->n_stages++];
 
         *s = (wf_conf_stage){.match = t->key->text, .line = t->line};
-        WF_TRY(read_worker(r, t, &s->worker, err));
+        WF_TRY(read_home(r, t, s, err));
     }
     j->stages = stages;
     return WF_OK;

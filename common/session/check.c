@@ -173,10 +173,12 @@ static uint32_t fewest_ps(const wf_job_conf *job, const wf_strategy *strategy)
 /* How many workers there are is for the master to say. */
 static wf_status divide(const wf_job_conf *job, wf_compile_spec *spec, wf_err *err)
 {
-    uint32_t workers[WF_STAGES_MOST], n;
+    const wf_stage_workers of = {.n = wf_stages_workers(job)};
+    wf_stage_home homes[WF_STAGES_MOST];
+    uint32_t n;
 
-    WF_TRY(wf_stages_of_job(job, wf_stages_workers(job), workers, &n, err));
-    wf_stages_put(job, workers, n, spec);
+    WF_TRY(wf_stages_of_job(job, &of, homes, &n, err));
+    wf_stages_put(job, homes, n, spec);
     return WF_OK;
 }
 
@@ -194,7 +196,7 @@ static wf_status check_mode(const wf_job_conf *job, wf_compile_mode mode, const 
     wf_compile_spec_of_job(job, mode, strategy, fewest_ps(job, strategy), &model, &spec);
     spec.read_weights = wf_pretrained_read;
     spec.train_metrics = train;
-    if (wf_job_is_divided(job))
+    if (wf_job_is_divided(job) && !wf_stages_name_devices(job)) /* that is for the master too */
         WF_TRY(divide(job, &spec, err));
     WF_TRY(wf_compile(&spec, &c, err));
     for (size_t i = 0; train && checks->warn && i < c->n_warnings; i++)

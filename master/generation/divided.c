@@ -21,7 +21,7 @@ static wf_status settle(const wf_prepared *p, wf_compile_spec *spec, wf_err *err
     return WF_OK;
 }
 
-wf_status wf_divided_stages(wf_prepared *p, const uint32_t workers[], uint32_t n, wf_err *err)
+wf_status wf_divided_stages(wf_prepared *p, const wf_stage_home homes[], uint32_t n, wf_err *err)
 {
     Weft__Start *s = &p->start;
 
@@ -34,24 +34,29 @@ wf_status wf_divided_stages(wf_prepared *p, const uint32_t workers[], uint32_t n
         if (!row)
             return wf_fail_nomem(err, sizeof *row);
         weft__stage__init(row);
-        row->worker = workers[s->n_stages];
+        row->worker = homes[s->n_stages].worker;
+        if (homes[s->n_stages].device)
+            row->device = wf_arena_strdup(p->arena, homes[s->n_stages].device);
+        if (!row->device)
+            return wf_fail_nomem(err, sizeof *row);
         s->stages[s->n_stages] = row;
     }
     return WF_OK;
 }
 
-wf_status wf_divided_begin(wf_prepared *p, const wf_job_conf *job, uint32_t n_workers,
+wf_status wf_divided_begin(wf_prepared *p, const wf_job_conf *job, const wf_stage_workers *of,
                            wf_compile_spec *spec, wf_err *err)
 {
-    uint32_t workers[WF_STAGES_MOST], n;
+    wf_stage_home homes[WF_STAGES_MOST];
+    uint32_t n;
 
-    WF_TRY(wf_stages_of_job(job, n_workers, workers, &n, err));
-    wf_stages_put(job, workers, n, spec);
+    WF_TRY(wf_stages_of_job(job, of, homes, &n, err));
+    wf_stages_put(job, homes, n, spec);
     p->start.micro_batches = (uint32_t)(job->batch / (uint64_t)spec->batch);
     p->start.first_records = (uint64_t)spec->batch;
     p->eval_unit = 4 * job->batch;
     if (spec->mode == WF_COMPILE_TRAIN)
-        return wf_divided_stages(p, workers, n, err);
+        return wf_divided_stages(p, homes, n, err);
     return settle(p, spec, err);
 }
 

@@ -97,23 +97,24 @@ static wf_status fill_outputs(wf_prepared *p, const wf_compiled *c, wf_err *err)
     return WF_OK;
 }
 
-static wf_status compile(const wf_job_conf *job, const uint32_t workers[], uint32_t n,
+static wf_status compile(const wf_job_conf *job, const wf_stage_home homes[], uint32_t n,
                          uint64_t batch, wf_compiled **out, wf_err *err)
 {
     wf_compile_spec spec;
     wf_model model;
 
     wf_model_spec_blank(job, &model, &spec);
-    wf_stages_put(job, workers, n, &spec);
+    wf_stages_put(job, homes, n, &spec);
     spec.strategy = wf_strategy_find("stages");
     spec.batch = (int64_t)batch;
     return wf_compile(&spec, out, err);
 }
 
 static wf_status fill(wf_prepared *p, const wf_prediction_ask *ask, const wf_job_conf *job,
-                      uint32_t n_workers, wf_err *err)
+                      const wf_stage_workers *of, wf_err *err)
 {
-    uint32_t workers[WF_STAGES_MOST], n;
+    wf_stage_home homes[WF_STAGES_MOST];
+    uint32_t n;
     uint64_t batch = WF_MIN(ask->batch, ask->records);
     wf_job_conf own = *job;
     wf_compiled *c = NULL;
@@ -124,13 +125,13 @@ static wf_status fill(wf_prepared *p, const wf_prediction_ask *ask, const wf_job
                        "a batch of %lu records, and the model is divided among workers",
                        (unsigned long)batch);
     own.micro_batches = 1; /* a step's are of no matter */
-    WF_TRY(wf_stages_of_job(&own, n_workers, workers, &n, err));
-    WF_TRY(compile(job, workers, n, batch, &c, err));
+    WF_TRY(wf_stages_of_job(&own, of, homes, &n, err));
+    WF_TRY(compile(job, homes, n, batch, &c, err));
     p->start.strategy = (char *)"stages";
     p->start.micro_batches = 1;
     p->start.first_records = batch;
     p->start.seed = job->seed;
-    rc = wf_divided_stages(p, workers, n, err);
+    rc = wf_divided_stages(p, homes, n, err);
     if (rc == WF_OK)
         rc = fill_variables(p, c, err);
     if (rc == WF_OK)
@@ -141,8 +142,8 @@ static wf_status fill(wf_prepared *p, const wf_prediction_ask *ask, const wf_job
     return rc;
 }
 
-wf_status wf_predicted_fill(wf_prepared *p, const wf_prediction_ask *ask, uint32_t n_workers,
-                            wf_err *err)
+wf_status wf_predicted_fill(wf_prepared *p, const wf_prediction_ask *ask,
+                            const wf_stage_workers *of, wf_err *err)
 {
     wf_job_conf *job = NULL;
     wf_status rc = WF_OK;
@@ -151,7 +152,7 @@ wf_status wf_predicted_fill(wf_prepared *p, const wf_prediction_ask *ask, uint32
         return WF_OK;
     WF_TRY(wf_job_parse(ask->job, strlen(ask->job), ask->job_path, &job, err));
     if (wf_job_is_divided(job))
-        rc = fill(p, ask, job, n_workers, err);
+        rc = fill(p, ask, job, of, err);
     wf_job_free(&job);
     return rc;
 }

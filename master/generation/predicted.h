@@ -4,6 +4,7 @@
 #ifndef WF_MASTER_GENERATION_PREDICTED_H
 #define WF_MASTER_GENERATION_PREDICTED_H
 
+#include "common/compile/compile.h"
 #include "common/session/prediction.h"
 #include "master/master.h"
 
@@ -11,6 +12,6 @@
  * model: micro-batches are its batches. Nothing of another. Errors: those of the job, of the
  * compiler, and of wf_stages_of_job; WF_NOMEM. */
 WF_MUST_USE wf_status wf_predicted_fill(wf_prepared *p, const wf_prediction_ask *ask,
-                                        uint32_t n_workers, wf_err *err);
+                                        const wf_stage_workers *of, wf_err *err);
 
 #endif

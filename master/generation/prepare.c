@@ -327,6 +327,7 @@ static wf_status fill_start(wf_prepared *p, const wf_compiled *c, bool train, wf
 static wf_status compile_mode(wf_prepared *p, const wf_job_conf *job, wf_compile_mode mode,
                               const wf_master_cluster *cluster, wf_err *err)
 {
+    const wf_stage_workers of = {cluster->workers, cluster->n_workers};
     bool train = mode == WF_COMPILE_TRAIN;
     wf_compile_spec spec;
     wf_compiled *c = NULL;
@@ -338,7 +339,7 @@ static wf_status compile_mode(wf_prepared *p, const wf_job_conf *job, wf_compile
     spec.read_weights = wf_pretrained_read;
     spec.train_metrics = train;
     spec.unit_batches = wf_ceil_div((int64_t)p->eval_unit, (int64_t)job->batch);
-    rc = p->strategy->divides ? wf_divided_begin(p, job, cluster->n_workers, &spec, err) : WF_OK;
+    rc = p->strategy->divides ? wf_divided_begin(p, job, &of, &spec, err) : WF_OK;
     if (rc == WF_OK)
         rc = wf_compile(&spec, &c, err);
     /* Whoever submitted the job was warned before (wf_job_check); in --local it is this process. */
@@ -525,6 +526,7 @@ static wf_status fill_near(wf_prepared *p, const wf_prediction_ask *ask, wf_err 
 static wf_status fill_prediction(wf_prepared *p, const char *run, const char *text,
                                  const wf_master_cluster *cluster, wf_err *err)
 {
+    const wf_stage_workers of = {cluster->workers, cluster->n_workers};
     wf_prediction_ask ask;
 
     WF_TRY(wf_prediction_read(text, strlen(text), p->arena, &ask, err));
@@ -539,7 +541,7 @@ static wf_status fill_prediction(wf_prepared *p, const char *run, const char *te
     p->predicts = true;
     p->epochs = 1;
     p->batch = p->split_records = ask.split_records;
-    WF_TRY(wf_predicted_fill(p, &ask, cluster->n_workers, err));
+    WF_TRY(wf_predicted_fill(p, &ask, &of, err));
     share_with_start(p);
     return fill_near(p, &ask, err);
 }

@@ -3,12 +3,14 @@
 #ifndef WF_MASTER_GENERATION_PREPARE_H
 #define WF_MASTER_GENERATION_PREPARE_H
 
+#include "common/compile/compile.h"
 #include "master/master.h"
 
 /* The tasks that a job is compiled for. */
 typedef struct wf_master_cluster {
     uint32_t n_ps, n_workers;
-    const char *strategy; /* whatever the job says; NULL: as it says */
+    const char *strategy;             /* whatever the job says; NULL: as it says */
+    const wf_worker_devices *workers; /* [n_workers]: their devices; NULL: nobody knows */
 } wf_master_cluster;
 
 /* Parses and compiles a job for a cluster, as the run of that name; the caller owns *out. Errors:

@@ -43,11 +43,26 @@ static wf_job_conf *parse(const char *place)
     return j;
 }
 
+/* Each has a processor and two GPUs, in that order. */
+static wf_stage_workers workers_of(uint32_t n)
+{
+    static const char *const names[] = {"cpu", "cuda:1", "cuda:0"};
+    static wf_worker_devices rows[4];
+
+    assert_true(n <= WF_COUNT(rows));
+    for (uint32_t i = 0; i < n; i++)
+        rows[i] = (wf_worker_devices){names, WF_COUNT(names)};
+    return (wf_stage_workers){rows, n};
+}
+
 static void spec_of(const wf_job_conf *j, wf_compile_mode mode, uint32_t n_workers, wf_model *m,
                     wf_compile_spec *spec)
 {
-    uint32_t workers[WF_STAGES_MOST], n;
+    const wf_stage_workers of =
+        j->finds_stages ? (wf_stage_workers){NULL, n_workers} : workers_of(n_workers);
+    wf_stage_home homes[WF_STAGES_MOST];
     wf_err err = {0};
+    uint32_t n;
 
     wf_compile_spec_of_job(j, mode, wf_strategy_find(j->place_line ? "stages" : "local"), 0, m,
                            spec);
@@ -57,8 +72,8 @@ static void spec_of(const wf_job_conf *j, wf_compile_mode mode, uint32_t n_worke
     if (!j->place_line)
         return;
     spec->is_blank = mode == WF_COMPILE_INFER;
-    must(wf_stages_of_job(j, n_workers, workers, &n, &err), &err);
-    wf_stages_put(j, workers, n, spec);
+    must(wf_stages_of_job(j, &of, homes, &n, &err), &err);
+    wf_stages_put(j, homes, n, spec);
 }
 
 static wf_compiled *compiled(const char *place, wf_compile_mode mode, uint32_t n_workers)
@@ -254,6 +269,7 @@ static void compare(const char *place, wf_compile_mode mode, uint32_t n_workers,
 }
 
 static const char two[] = "place: {\"block0/*\": worker/0, \"norm1/*\": worker/1}\n";
+static const char devices[] = "place: {\"block0/*\": worker/0, \"norm1/*\": worker/0/cuda:0}\n";
 static const char four[] = "place: {\"block0/*\": worker/0, \"block1/*\": worker/1,\n"
                            "        \"block2/*\": worker/2, \"head/*\": worker/3}\n";
 
@@ -261,6 +277,8 @@ static void stages_compute_what_the_whole_graph_does(void **state)
 {
     (void)state;
     compare(two, WF_COMPILE_TRAIN, 2, 2);
+    compare(devices, WF_COMPILE_TRAIN, 1, 2);
+    compare(devices, WF_COMPILE_INFER, 1, 2);
     compare(four, WF_COMPILE_TRAIN, 4, 4);
     compare(four, WF_COMPILE_EVAL, 4, 4);
     compare("place: auto\nmicro_batches: 4\n", WF_COMPILE_TRAIN, 3, 3);
@@ -330,6 +348,49 @@ static void each_edge_has_a_send_and_a_recv(void **state)
     wf_compiled_free(&c);
 }
 
+/* Where stages are: by worker, and by the list of a worker's devices. */
+static void stages_are_in_the_order_of_the_cluster(void **state)
+{
+    static const struct {
+        const char *place;
+        uint32_t n_workers;
+        const char *homes; /* between blanks */
+    } cases[] = {
+        {"place: {\"block0/*\": worker/0, \"head/*\": worker/1}\n", 2, "worker/0 worker/1"},
+        {"place: {\"block0/*\": worker/1, \"head/*\": worker/0}\n", 2, "worker/0 worker/1"},
+        {"place: {\"block0/*\": worker/0/cuda:0, \"head/*\": worker/0/cpu:0, \"a\": "
+         "worker/0/cuda:0, "
+         "\"b\": worker/0/cuda:1, \"c\": worker/1}\n",
+         2, "worker/0/cpu worker/0/cuda:1 worker/0/cuda:0 worker/1"},
+        {"place: {\"block0/*\": worker/0, \"head/*\": worker/0/cuda:0}\n", 1,
+         "worker/0 worker/0/cuda:0"},
+        {"place: {\"block0/*\": cuda:0, \"head/*\": cuda:1}\n", 1,
+         "worker/0/cuda:1 worker/0/cuda:0"},
+        {"place: auto\n", 2,
+         "worker/0/cpu worker/0/cuda:1 worker/0/cuda:0 worker/1/cpu worker/1/cuda:1 "
+         "worker/1/cuda:0"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(cases); i++) {
+        wf_job_conf *j = parse(cases[i].place);
+        const wf_stage_workers of = workers_of(cases[i].n_workers);
+        wf_stage_home homes[WF_STAGES_MOST];
+        char text[512] = "", one[96];
+        wf_err err = {0};
+        uint32_t n;
+
+        j->micro_batches = 1;
+        must(wf_stages_of_job(j, &of, homes, &n, &err), &err);
+        for (uint32_t k = 0; k < n; k++) {
+            strcat(text, k ? " " : "");
+            strcat(text, wf_stage_home_str(&homes[k], one, sizeof one));
+        }
+        assert_string_equal(text, cases[i].homes);
+        wf_job_free(&j);
+    }
+}
+
 static void what_cannot_be_divided_is_said(void **state)
 {
     static const struct {
@@ -343,7 +404,29 @@ static void what_cannot_be_divided_is_said(void **state)
          "/jobs/j.yaml:20: place: worker/1 gets no variable"},
         {"place: {\"block0/*\": worker/0, \"head/*\": worker/9}\n",
          "/jobs/j.yaml:20: place: \"head/*\" is to be on worker/9, and the cluster has 4 workers"},
-        {"place: {\"block0/*\": worker/0}\n", "among workers, and there is one"},
+        {"place: {\"block0/*\": worker/0}\n", "among workers and their devices, and there is one"},
+        {"place: {\"block0/*\": worker/0, \"head/*\": worker/0/cuda:2}\n",
+         "/jobs/j.yaml:20: place: \"head/*\" is to be on cuda:2 of worker/0, which has cpu, "
+         "cuda:1, "
+         "cuda:0"},
+        {"place: {\"block0/*\": worker/0, \"head/*\": cuda:1}\n",
+         "/jobs/j.yaml:20: place: \"head/*\" is to be on cuda:1, and the cluster has 4 workers"},
+        {"place: {\"block0/*\": worker/0/cuda:0, \"head/*\": worker/0/cuda:1}\n",
+         "/jobs/j.yaml:20: place: \"head/kernel\" is on worker/0/cuda:1, and what it is used "
+         "with, "},
+        {"place: {\"block0/*\": worker/0/cuda:1, \"block1/*\": worker/0/cpu, \"head/*\": "
+         "worker/1}\n"
+         "micro_batches: 4\n",
+         "comes from worker/0/cuda:1: values go from a device to those behind it in the list of "
+         "the "
+         "worker's devices alone"},
+        {"place: {\"block0/*\": worker/0, \"head/*\": worker/0/cpu}\n",
+         "/jobs/j.yaml:20: place: worker/0 and worker/0/cpu are one device under two names"},
+        {"place: {\"block0/*\": worker/0/cpu:0, \"block1/*\": worker/0/cuda:1, \"head/*\": "
+         "worker/0/cpu}\n",
+         "/jobs/j.yaml:20: place: worker/0/cpu:0 and worker/0/cpu are one device under two names"},
+        {"place: {\"*\": worker/0/cpu, \"head/*\": worker/0/cuda:0}\n",
+         "/jobs/j.yaml:20: place: worker/0/cuda:0 gets no variable"},
         {"place: {\"block0/*\": worker/0, \"block1/*\": worker/1, \"head/*\": worker/2}\n",
          "a batch of 16 is not divided by the 3 micro-batches"},
     };
@@ -351,12 +434,14 @@ static void what_cannot_be_divided_is_said(void **state)
     (void)state;
     for (size_t i = 0; i < WF_COUNT(cases); i++) {
         wf_job_conf *j = parse(cases[i].place);
-        uint32_t workers[WF_STAGES_MOST], n;
+        const wf_stage_workers of = workers_of(4);
+        wf_stage_home homes[WF_STAGES_MOST];
         wf_compile_spec spec;
         wf_compiled *c = NULL;
         wf_err err = {0};
         wf_model m;
-        wf_status rc = wf_stages_of_job(j, 4, workers, &n, &err);
+        uint32_t n;
+        wf_status rc = wf_stages_of_job(j, &of, homes, &n, &err);
 
         if (rc == WF_OK) {
             spec_of(j, WF_COMPILE_TRAIN, 4, &m, &spec);
@@ -372,6 +457,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stages_compute_what_the_whole_graph_does),
+        cmocka_unit_test(stages_are_in_the_order_of_the_cluster),
         cmocka_unit_test(inference_over_stages_has_variables_without_content),
         cmocka_unit_test(layers_that_no_pattern_names_follow_what_they_read),
         cmocka_unit_test(each_edge_has_a_send_and_a_recv),

@@ -14,7 +14,7 @@ static void refuse_start(start *s, const char *part)
     assert_int_equal(w.says, WF_OK); /* the chief hears why */
     assert_int_equal(w.heard[WF_STAGE_READY], answers + 1);
     assert_null(middle());
-    assert_null(w.trainer->guest.start);
+    assert_int_equal(w.trainer->guests.n, 0);
     if (!strstr(w.said, part) || !w.said[0])
         fail_msg("\"%s\" does not say \"%s\"", w.said, part);
 }
@@ -94,12 +94,12 @@ static void a_start_comes_once(void **state)
     was = look(middle());
     make_start(&s);
     send_body(0, WF_STAGE_START, 0, &s.body.base);
-    assert_refused(was, "a start of generation 4, after one of 4");
+    assert_refused(was, "a start of stage 1, generation 4, after one of that");
     m = message(0, WF_STAGE_START);
     m->head.generation = GENERATION - 1;
     assert_int_equal(wf_control_put(m, &s.body.base, NULL), WF_OK);
     send(0, m);
-    assert_refused(was, "a start of generation 3, after one of 4");
+    assert_refused(was, "a start of stage 1, generation 3, after one of that");
     assert_int_equal(w.heard[WF_STAGE_READY], 1);
 }
 
@@ -123,6 +123,37 @@ static void no_other_worker_ends_a_stage(void **state)
     assert_dropped(was);
     send(0, message(0, WF_STAGE_STOP));
     assert_null(middle());
+}
+
+/* A message names the stage that sends it, which is on that worker, and the one that it is for. */
+static void no_message_is_of_another_stage(void **state)
+{
+    static const struct {
+        uint32_t from, stage, to;
+    } cases[] = {{0, 1, 1}, {0, 2, 1}, {0, 3, 1}, {0, UINT32_MAX, 1}, {2, 0, 1},
+                 {2, 1, 1}, {0, 0, 0}, {0, 0, 2}, {0, 0, UINT32_MAX}};
+    Weft__StageRound body = WEFT__STAGE_ROUND__INIT;
+    uint32_t records[] = {RECORDS};
+    snapshot was;
+
+    (void)state;
+    begin_stage();
+    was = look(middle());
+    body.trains = true;
+    body.records = records;
+    body.n_records = 1;
+    for (size_t i = 0; i < WF_COUNT(cases); i++) {
+        wf_msg *m = message(cases[i].from, WF_STAGE_ROUND);
+
+        m->head.step = 1;
+        m->head.view = cases[i].stage;
+        m->head.map = cases[i].to;
+        assert_int_equal(wf_control_put(m, &body.base, NULL), WF_OK);
+        send(cases[i].from, m);
+        assert_dropped(was);
+    }
+    send_round(0, 1, true, 1, RECORDS);
+    assert_true(middle()->now.busy);
 }
 
 /* ---- rounds ---- */
@@ -343,6 +374,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_edge_that_cannot_be_refuses_the_start, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_start_comes_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(no_message_is_of_another_stage, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_other_worker_ends_a_stage, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_round_that_cannot_be_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_others_are_told_is_refused_here, set_up, tear_down),

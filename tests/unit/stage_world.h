@@ -146,6 +146,8 @@ static inline wf_msg *message(uint32_t from, uint16_t kind)
     assert_int_equal(wf_net_msg(w.net[from], kind, &m, NULL), WF_OK);
     m->head.job = JOB;
     m->head.generation = GENERATION;
+    m->head.view = from; /* the stage that has it, */
+    m->head.map = w.first ? 0 : 1;
     return m;
 }
 
@@ -247,7 +249,7 @@ static inline snapshot look(wf_stage *s)
 
 static inline wf_stage *middle(void)
 {
-    return w.trainer->stage;
+    return w.trainer->guests.n ? w.trainer->guests.rows[0].stage : NULL;
 }
 
 static inline void assert_as_it_was(snapshot was)

@@ -15,6 +15,48 @@ void wf_stage_links_close(wf_stage_links *l)
     l->n = 0;
 }
 
+wf_status wf_stage_links_send(wf_stage_links *l, wf_net *net, uint32_t worker, wf_msg **m,
+                              wf_err *err)
+{
+    wf_peer *peer = wf_stage_link_to(l, worker);
+    wf_status rc = WF_OK;
+
+    if (worker == l->self) {
+        l->net = net;
+        (*m)->next = NULL;
+        if (l->last)
+            l->last->next = *m;
+        else
+            l->first = *m;
+        l->last = *m;
+        *m = NULL;
+        return WF_OK;
+    }
+    if (peer)
+        rc = wf_net_send(net, peer, WF_LANE_CONTROL, 0, m, err);
+    wf_net_free_msg(net, m);
+    return rc == WF_NOTFOUND ? WF_OK : rc;
+}
+
+wf_msg *wf_stage_links_next(wf_stage_links *l)
+{
+    wf_msg *m = l->first;
+
+    if (!m)
+        return NULL;
+    l->first = m->next;
+    if (!l->first)
+        l->last = NULL;
+    m->next = NULL;
+    return m;
+}
+
+void wf_stage_links_forget(wf_stage_links *l)
+{
+    for (wf_msg *m = wf_stage_links_next(l); m; m = wf_stage_links_next(l))
+        wf_net_free_msg(l->net, &m);
+}
+
 wf_peer *wf_stage_link_to(const wf_stage_links *l, uint32_t worker)
 {
     return worker < l->n ? l->rows[worker].peer : NULL;

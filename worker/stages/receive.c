@@ -11,14 +11,31 @@
 
 enum { MOST_EARLY = 4096 };
 
-/* The stage of the worker at the other end; the number of stages: none. */
+static bool is_link_to(const wf_stage *s, const wf_peer *peer, uint32_t stage)
+{
+    return peer->task.role == WF_ROLE_WORKER && wf_stage_worker(s, stage) == peer->task.index &&
+           wf_stage_link_to(s->conf.links, peer->task.index) == peer;
+}
+
+/* The stage that a message is from, if its worker has it; of this worker where there is no peer.
+ * The number of stages: none. */
+static uint32_t sender_of(const wf_stage *s, const wf_peer *peer, const wf_msg *m)
+{
+    uint32_t from = m->head.view, none = (uint32_t)s->conf.start->n_stages;
+
+    if (from >= none || from == s->conf.start->stage)
+        return none;
+    if (!peer)
+        return wf_stage_worker(s, from) == s->conf.links->self ? from : none;
+    return is_link_to(s, peer, from) ? from : none;
+}
+
+/* The first stage of the worker at the other end; the number of stages: none. */
 static uint32_t stage_of(const wf_stage *s, const wf_peer *peer)
 {
     uint32_t i = 0;
 
-    while (i < s->conf.start->n_stages &&
-           (peer->task.role != WF_ROLE_WORKER || wf_stage_worker(s, i) != peer->task.index ||
-            wf_stage_link_to(s->conf.links, peer->task.index) != peer))
+    while (i < s->conf.start->n_stages && !is_link_to(s, peer, i))
         i++;
     return i;
 }
@@ -26,7 +43,7 @@ static uint32_t stage_of(const wf_stage *s, const wf_peer *peer)
 bool wf_stage_is_for(const wf_stage *s, const wf_msg *m)
 {
     return s->exchange.net && m->head.job == s->exchange.job &&
-           m->head.generation == s->exchange.generation;
+           m->head.generation == s->exchange.generation && m->head.map == s->conf.start->stage;
 }
 
 static wf_status bad_value(const wf_stage *s, uint32_t from, const wf_msg *m, const char *why,
@@ -247,6 +264,7 @@ static wf_status on_save(wf_stage *s, const wf_msg *m, wf_err *err)
     wf_status rc;
 
     WF_TRY(wf_control_get(m, &weft__save__descriptor, &body, err));
+    wf_stage_wait(s);
     rc = wf_stage_save(s, m->head.cut, body->folder, err);
     wf_control_free(&body);
     if (rc == WF_OK)
@@ -272,6 +290,7 @@ static wf_status on_tune(wf_stage *s, const wf_msg *m, wf_err *err)
     wf_status rc;
 
     WF_TRY(wf_control_get(m, &weft__tune__descriptor, &body, err));
+    wf_stage_wait(s);
     rc = wf_exchange_tune(s->own, body->learning_rate, err);
     wf_control_free(&body);
     return rc;
@@ -279,7 +298,7 @@ static wf_status on_tune(wf_stage *s, const wf_msg *m, wf_err *err)
 
 wf_status wf_stage_on_message(wf_stage *s, const wf_peer *peer, const wf_msg *m, wf_err *err)
 {
-    uint32_t from = stage_of(s, peer);
+    uint32_t from = sender_of(s, peer, m);
     bool first = wf_stage_is_first(s);
 
     if (from == s->conf.start->n_stages || !s->is_open)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker/stages/stage.c */
 #include "common/base/size.h"
+#include "common/compile/compile.h"
 #include "worker/stages/state.h"
 
 #include <stdio.h>
@@ -10,13 +11,16 @@
 wf_status wf_stage_name(const wf_stage *s, wf_status rc, wf_err *err)
 {
     const Weft__Start *start = s->conf.start;
+    const Weft__Stage *row = start->stages[start->stage];
+    const wf_stage_home home = {row->worker, row->device[0] ? row->device : NULL};
+    char text[96];
 
     if (rc == WF_NOMEM && err && !s->conf.device->is_host)
         snprintf(err->hint, sizeof err->hint,
                  "give the stage fewer layers, take more micro_batches, or a device with more "
                  "memory");
-    return wf_err_wrap(err, rc, "stage %u of %zu, on worker/%u", start->stage, start->n_stages,
-                       start->stages[start->stage]->worker);
+    return wf_err_wrap(err, rc, "stage %u of %zu, on %s", start->stage, start->n_stages,
+                       wf_stage_home_str(&home, text, sizeof text));
 }
 
 /* ---- memory of values ---- */
@@ -110,16 +114,16 @@ static wf_status open_books(wf_stage *s, wf_err *err)
                               err);
 }
 
-static wf_status plan_of(wf_stage *s, int which, uint64_t records, wf_plan **out, wf_err *err)
-{
-    const wf_stage_place place = {.device = s->conf.device,
-                                  .home = s->on.updates ? s->on.device : NULL,
-                                  .pool = s->conf.pool};
-
-    return wf_stage_part_plan(wf_stage_book_now(s), which, records, &place, out, err);
-}
-
 static const wf_exchange_stages first_ops;
+
+static wf_status open_thread(wf_stage *s, wf_err *err)
+{
+    if (!s->conf.threads)
+        return WF_OK;
+    WF_TRY(wf_pool_new(s->conf.threads, &s->pool, err));
+    s->conf.pool = s->pool;
+    return wf_stepper_new(s->conf.fd, &s->thread, err);
+}
 
 wf_status wf_stage_new(const wf_stage_conf *conf, wf_stage **out, wf_err *err)
 {
@@ -134,6 +138,8 @@ wf_status wf_stage_new(const wf_stage_conf *conf, wf_stage **out, wf_err *err)
     s->ops = first_ops;
     s->ops.arg = s;
     rc = open_books(s, err);
+    if (rc == WF_OK)
+        rc = open_thread(s, err);
     if (rc == WF_OK)
         rc = wf_stage_device_open(s, err);
     if (rc != WF_OK) {
@@ -151,6 +157,7 @@ void wf_stage_free(wf_stage **stage)
     *stage = NULL;
     if (!s)
         return;
+    wf_stepper_free(&s->thread);
     if (wf_stage_is_first(s) && s->exchange.net)
         wf_stage_send_stop(s);
     drop_held(s);
@@ -167,6 +174,7 @@ void wf_stage_free(wf_stage **stage)
     wf_gradients_free(&s->gradients);
     wf_stage_book_close(&s->books[true]);
     wf_stage_book_close(&s->books[false]);
+    wf_pool_free(&s->pool);
     free(s);
 }
 
@@ -183,7 +191,7 @@ static wf_status open_here(wf_stage *s, wf_err *err)
 
         if (!part->graph || part->graph->n_nodes == 0)
             continue;
-        rc = plan_of(s, i, s->conf.start->first_records, &p, err);
+        rc = wf_stage_plan(s, i, s->conf.start->first_records, &p, err);
         if (rc == WF_OK)
             rc = wf_stage_reserve(s, part, p, err);
     }
@@ -218,6 +226,7 @@ static wf_status first_save(void *arg, wf_err *err)
     wf_stage *s = arg;
     wf_exchange_save *to = &s->told->saving;
 
+    wf_stage_wait(s);
     WF_TRY(wf_stage_send_save(s, err));
     WF_TRY(wf_stage_save(s, to->cut, to->folder, err));
     to->shards[0].copied = true;
@@ -232,6 +241,7 @@ static wf_status first_tune(void *arg, double rate, wf_err *err)
 {
     wf_stage *s = arg;
 
+    wf_stage_wait(s);
     WF_TRY(wf_exchange_tune(s->own, rate, err));
     return wf_stage_send_tune(s, rate, err);
 }
@@ -275,6 +285,7 @@ wf_status wf_stage_enter(wf_stage *s, uint32_t number, const wf_stage_round *rou
     size_t n;
 
     wf_assert(!now->busy); /* T3 */
+    wf_stage_wait(s);
     drop_held(s);
     *now = (wf_stage_now){.number = number,
                           .busy = true,
@@ -354,6 +365,8 @@ bool wf_stage_can_work(const wf_stage *stage)
 
     if (!s->now.busy || s->is_over)
         return false;
+    if (s->computing.under_way)
+        return wf_stepper_is_done(s->thread);
     if (wf_stage_can_take(s))
         return true;
     next = wf_schedule_next(&s->now.schedule, &batch);
@@ -369,190 +382,19 @@ bool wf_stage_is_busy(const wf_stage *s)
     return s->now.busy;
 }
 
-/* ---- actions ---- */
-
-static wf_status hold_copy(wf_stage *s, uint32_t batch, uint32_t value, const wf_tensor *from,
-                           wf_err *err)
-{
-    wf_stage_held *h = wf_stage_hold(s, batch, value);
-    size_t bytes = wf_tensor_bytes(from);
-
-    h->buf = wf_stage_buf(s, bytes);
-    if (!h->buf)
-        return wf_fail_nomem(err, bytes);
-    memcpy(h->buf->data, from->data, bytes);
-    h->dtype = from->dtype;
-    h->elems = wf_elems(from);
-    return WF_OK;
-}
-
-/* The records of a micro-batch, of which the fields that nobody takes are left out. */
-static wf_status feed(wf_stage *s, uint32_t batch, wf_err *err)
-{
-    const wf_stage_book *b = wf_stage_book_now(s);
-    const wf_batch *records = NULL;
-    wf_status rc = WF_OK;
-
-    WF_TRY(s->conf.read(s->conf.arg, s->now.trains, &records, err));
-    if (records->n != s->now.records[batch])
-        rc = wf_fail(err, WF_INVALID, "this is a bug in weft",
-                     "the reader gives %lu records, and not %u", (unsigned long)records->n,
-                     s->now.records[batch]);
-    for (uint32_t i = 0; rc == WF_OK && i < b->n_values; i++)
-        if (b->values[i].field >= 0 && records->fields[b->values[i].field].data)
-            rc = hold_copy(s, batch, i, &records->fields[b->values[i].field], err);
-    s->conf.release(s->conf.arg, s->now.trains, &records);
-    for (uint32_t i = 0; rc == WF_OK && i < b->n_values; i++)
-        if (b->values[i].field >= 0 && b->values[i].goes)
-            rc = wf_stage_send_value(s, batch, i, err);
-    return rc;
-}
-
-static wf_status bind_inputs(wf_stage *s, const wf_stage_part *part, uint32_t batch, wf_plan *p,
-                             wf_err *err)
-{
-    for (uint32_t i = 0; i < part->n_in; i++) {
-        const wf_port *port = wf_plan_input(p, i);
-        const wf_stage_held *h;
-
-        if (part->in[i].variable >= 0) {
-            wf_plan_bind_input(p, i,
-                               wf_exchange_weights(s->own, 0, (uint32_t)part->in[i].variable));
-            continue;
-        }
-        if (part->in[i].value < 0)
-            continue; /* the graph holds its content */
-        h = wf_stage_hold(s, batch, (uint32_t)part->in[i].value);
-        if (!wf_stage_has(h) || h->dtype != port->dtype || h->elems != port->elems)
-            return wf_fail(err, WF_SHAPE, NULL,
-                           "\"%.200s\" has %ld elements of %s, and the graph takes %ld of %s",
-                           port->name, (long)h->elems, wf_dtype_name(h->dtype), (long)port->elems,
-                           wf_dtype_name(port->dtype));
-        if (!port->device->is_host)
-            WF_TRY(wf_stage_bring(s, batch, (uint32_t)part->in[i].value, err));
-        wf_plan_bind_input(p, i, port->device->is_host ? h->buf->data : h->on->data);
-    }
-    return WF_OK;
-}
-
-/* Memory of an output: of the port's device, and of the host if anyone reads it there. */
-static wf_status make_output(wf_stage *s, uint32_t batch, uint32_t value, const wf_port *port,
-                             wf_err *err)
-{
-    const wf_stage_value *v = &wf_stage_book_now(s)->values[value];
-    wf_stage_held *h = wf_stage_hold(s, batch, value);
-
-    wf_buf_unref(&h->buf);
-    if (port->device->is_host || v->goes || v->result >= 0) {
-        h->buf = wf_stage_buf(s, port->bytes);
-        if (!h->buf)
-            return wf_fail_nomem(err, port->bytes);
-    }
-    h->dtype = port->dtype;
-    h->elems = port->elems;
-    return port->device->is_host ? WF_OK : wf_stage_room(s, batch, value, port->bytes, err);
-}
-
-static wf_status bind_outputs(wf_stage *s, const wf_stage_part *part, uint32_t batch, wf_plan *p,
-                              wf_err *err)
-{
-    for (uint32_t i = 0; i < part->n_out; i++) {
-        const wf_port *port = wf_plan_output(p, i);
-        const wf_stage_held *h;
-        float *to;
-
-        if (part->out[i].variable >= 0) {
-            WF_TRY(wf_stage_gradient(s, (uint32_t)part->out[i].variable, &to, err));
-            wf_plan_bind_output(p, i, to);
-            continue;
-        }
-        if (part->out[i].value < 0)
-            continue;
-        WF_TRY(make_output(s, batch, (uint32_t)part->out[i].value, port, err));
-        h = wf_stage_hold(s, batch, (uint32_t)part->out[i].value);
-        wf_plan_bind_output(p, i, port->device->is_host ? h->buf->data : h->on->data);
-    }
-    return WF_OK;
-}
-
-static wf_status give_outputs(wf_stage *s, const wf_stage_part *part, uint32_t batch, wf_err *err)
-{
-    const wf_stage_book *b = wf_stage_book_now(s);
-
-    for (uint32_t i = 0; i < part->n_out; i++)
-        if (part->out[i].value >= 0 && b->values[part->out[i].value].goes)
-            WF_TRY(wf_stage_send_value(s, batch, (uint32_t)part->out[i].value, err));
-    for (uint32_t i = 0; i < part->n_out; i++)
-        if (part->out[i].variable >= 0)
-            WF_TRY(wf_stage_take_gradient(s, (uint32_t)part->out[i].variable, err));
-    return WF_OK;
-}
-
-static wf_status run_part(wf_stage *s, int which, uint32_t batch, wf_err *err)
-{
-    wf_stage_part *part = &wf_stage_book_now(s)->parts[which];
-    const wf_step_key key = {s->conf.start->seed, s->now.epoch, s->now.split, s->now.first + batch};
-    uint64_t records = s->now.records[batch];
-    wf_plan *p;
-
-    if (!part->graph || part->graph->n_nodes == 0)
-        return WF_OK;
-    if (s->now.trains)
-        wf_gradients_begin(s->gradients, &records, s->now.all, batch == 0,
-                           batch + 1 == s->now.schedule.batches);
-    WF_TRY(plan_of(s, which, records, &p, err));
-    WF_TRY(bind_inputs(s, part, batch, p, err));
-    WF_TRY(bind_outputs(s, part, batch, p, err));
-    WF_TRY(wf_stage_run(s, part, p, batch, &key, err));
-    return give_outputs(s, part, batch, err);
-}
-
-/* Results stay; what the backward part takes does until it has run. */
-static void let_go(wf_stage *s, uint32_t batch, bool all)
-{
-    const wf_stage_book *b = wf_stage_book_now(s);
-
-    for (uint32_t i = 0; i < b->n_values; i++) {
-        const wf_stage_value *v = &b->values[i];
-
-        if (all || !v->is_kept)
-            wf_buf_unref(&wf_stage_hold(s, batch, i)->on);
-        if (v->result < 0 && (all || !v->is_kept))
-            wf_buf_unref(&wf_stage_hold(s, batch, i)->buf);
-    }
-}
-
-static wf_status act(wf_stage *s, wf_stage_action a, uint32_t batch, wf_err *err)
-{
-    if (a == WF_STAGE_GO_FORWARD) {
-        if (wf_stage_is_first(s))
-            WF_TRY(feed(s, batch, err));
-        WF_TRY(run_part(s, WF_PART_FORWARD, batch, err));
-        let_go(s, batch, !s->now.trains);
-    } else {
-        WF_TRY(run_part(s, WF_PART_BACKWARD, batch, err));
-        let_go(s, batch, true);
-    }
-    wf_schedule_note(&s->now.schedule, a);
-    return WF_OK;
-}
-
 static wf_status work(wf_stage *s, wf_err *err)
 {
     uint32_t batch = 0;
     wf_stage_action next = wf_schedule_next(&s->now.schedule, &batch);
 
+    if (s->computing.under_way)
+        return wf_stage_end_computing(s, err);
     if (wf_stage_can_take(s))
         return wf_stage_take_results(s, err);
     if (next != WF_STAGE_NOTHING)
-        return act(s, next, batch, err);
-    if (!s->now.updated) {
-        if (s->now.trains)
-            WF_TRY(wf_stage_update(s, err));
-        s->now.updated = true;
-        s->now.busy = wf_stage_is_first(s);
-        return s->now.busy ? WF_OK : wf_stage_send_outcome(s, WF_STAGE_DONE, NULL, err);
-    }
+        return wf_stage_compute(s, next, batch, err);
+    if (!s->now.updated)
+        return wf_stage_compute_update(s, err);
     s->now.busy = false;
     return WF_OK;
 }

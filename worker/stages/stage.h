@@ -13,6 +13,9 @@
  * micro-batches go forward alone, and the first stage takes their results in their order, as they
  * come. Variables are constants, read of the checkpoint that the request names.
  *
+ * In the header of each, `view` is the number of the stage that sends it, and `map` of that which
+ * it is for.
+ *
  *   stage_start   first -> other   its part of the start, packed as WF_START is
  *   stage_ready   other -> first   it can begin; an outcome
  *   stage_round   first -> other   `step` is the round's number
@@ -30,7 +33,11 @@
  *   T2  a value comes in once for each micro-batch, of the bytes that its edge has for the records
  *   T3  no round begins before all stages have ended the one before
  *
- * Threading: belongs to the thread of its worker.
+ * A worker may have several stages, each on a device of its own. Messages between them wait in a
+ * list (links.h), and are taken as those of other workers are.
+ *
+ * Threading: belongs to the thread of its worker; what it computes may be on another one
+ * (conf.threads), which touches nothing that messages change.
  */
 #ifndef WF_WORKER_STAGES_STAGE_H
 #define WF_WORKER_STAGES_STAGE_H
@@ -51,6 +58,10 @@ typedef struct wf_stage_conf {
     wf_stage_links *links;
     const wf_device *device;
     wf_pool *pool;
+    /* Where the worker has several stages, each computes on a thread of its own, with a pool of
+     * `threads`, and tells of it on fd, an eventfd. 0: on the caller's thread. */
+    uint32_t threads;
+    int fd;
     /* Of the first stage: its data, and who reads it. The next batch of the round, given back by
      * `release` before another one is asked for. */
     const wf_dataset *train, *eval;
@@ -90,8 +101,9 @@ WF_MUST_USE wf_status wf_stage_begin(wf_stage *s, const wf_exchange_conf *conf, 
 
 /* Whether a message or a link is of this stage's job and generation. */
 bool wf_stage_is_for(const wf_stage *s, const wf_msg *m);
-/* A message of another stage's worker. Errors: WF_PROTO for one that is dropped; of the first stage
- * also what another one reports, and WF_AGAIN when the generation cannot go on. */
+/* A message of another stage's worker, or of another stage of this one (from: NULL). Errors:
+ * WF_PROTO for one that is dropped; of the first stage also what another one reports, and WF_AGAIN
+ * when the generation cannot go on. */
 WF_MUST_USE wf_status wf_stage_on_message(wf_stage *s, const wf_peer *from, const wf_msg *m,
                                           wf_err *err);
 /* A link came up or is lost. Errors: WF_AGAIN of the first stage. */

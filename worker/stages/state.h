@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker/stages/state.h - what the files of a stage share; nobody else includes it.
  *
- *   stage.c   a stage is made and begins; rounds and their actions
+ *   stage.c   a stage is made and begins; rounds
+ *   compute.c actions of a round, on this thread or another
  *   device.c  values, gradients and runs on a device
  *   predict.c a prediction: constants in place of variables; results
  *   update.c  the variables: gradients, updates, the file of a checkpoint
@@ -16,6 +17,7 @@
 #include "worker/stages/part.h"
 #include "worker/stages/schedule.h"
 #include "worker/stages/stage.h"
+#include "worker/stepper.h"
 
 /* A value of a micro-batch. */
 typedef struct wf_stage_held {
@@ -54,6 +56,19 @@ typedef struct wf_stage_now {
     uint32_t taken; /* micro-batches of a prediction whose results are with the first stage */
 } wf_stage_now;
 
+/* What is being computed: a part of a micro-batch, or the update of the variables. */
+typedef struct wf_stage_computing {
+    bool under_way; /* on the stage's thread */
+    bool updates;
+    wf_stage_action action;
+    uint32_t batch;
+    const wf_stage_part *part;
+    wf_plan *plan; /* NULL: there is nothing to do */
+    wf_step_key key;
+    wf_status rc;
+    wf_err err;
+} wf_stage_computing;
+
 /* Another stage, for the first. */
 typedef struct wf_stage_other {
     bool ready, done;
@@ -68,6 +83,9 @@ struct wf_stage {
     wf_exchange *told;      /* of the first stage: who hears of checkpoints */
     wf_gradients *gradients;
     wf_stage_device on;
+    wf_pool *pool;      /* of its own; NULL: conf.pool is the worker's */
+    wf_stepper *thread; /* NULL: the worker's computes */
+    wf_stage_computing computing;
     wf_stage_now now;
     wf_stage_other others[64]; /* by stage */
     bool is_open;              /* variables are there: messages count */
@@ -125,6 +143,17 @@ WF_MUST_USE wf_status wf_stage_bring(wf_stage *s, uint32_t batch, uint32_t value
  * has memory there. Errors: as wf_plan_run; WF_NUMERIC for a gradient on a device. */
 WF_MUST_USE wf_status wf_stage_run(wf_stage *s, const wf_stage_part *part, wf_plan *p,
                                    uint32_t batch, const wf_step_key *key, wf_err *err);
+
+/* compute.c: begins what comes next of a round, and ends it: at once, or with
+ * wf_stage_end_computing once the thread is done. Errors: those of the parts; of updates. */
+WF_MUST_USE wf_status wf_stage_compute(wf_stage *s, wf_stage_action a, uint32_t batch, wf_err *err);
+WF_MUST_USE wf_status wf_stage_compute_update(wf_stage *s, wf_err *err);
+WF_MUST_USE wf_status wf_stage_end_computing(wf_stage *s, wf_err *err);
+/* Waits until nothing is under way. */
+void wf_stage_wait(wf_stage *s);
+/* Lends the plan of a part for so many records. Errors: those of plans. */
+WF_MUST_USE wf_status wf_stage_plan(wf_stage *s, int which, uint64_t records, wf_plan **out,
+                                    wf_err *err);
 
 /* stage.c: memory of the host for a value, of any content. NULL: there is none. */
 wf_buf *wf_stage_buf(wf_stage *s, size_t bytes);

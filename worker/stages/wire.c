@@ -15,20 +15,14 @@ static wf_status new_message(const wf_stage *s, uint16_t kind, wf_msg **out, wf_
     (*out)->head.job = s->exchange.job;
     (*out)->head.generation = s->exchange.generation;
     (*out)->head.step = s->now.number;
+    (*out)->head.view = s->conf.start->stage;
     return WF_OK;
 }
 
-/* All in one lane: a stage hears of a round before the values of it that come from the same worker.
- */
 static wf_status send(const wf_stage *s, uint32_t stage, wf_msg **m, wf_err *err)
 {
-    wf_peer *peer = wf_stage_link_to(s->conf.links, wf_stage_worker(s, stage));
-    wf_status rc = WF_OK;
-
-    if (peer)
-        rc = wf_net_send(s->exchange.net, peer, WF_LANE_CONTROL, 0, m, err);
-    wf_net_free_msg(s->exchange.net, m);
-    return rc == WF_NOTFOUND ? WF_OK : rc; /* the loss of the link is an event of its own */
+    (*m)->head.map = stage;
+    return wf_stage_links_send(s->conf.links, s->exchange.net, wf_stage_worker(s, stage), m, err);
 }
 
 wf_status wf_stage_send(const wf_stage *s, uint32_t stage, uint16_t kind, uint32_t cut,
@@ -76,6 +70,7 @@ static wf_status send_start(const wf_stage *s, uint32_t to, wf_err *err)
         rows[i].worker = start->stages[i]->worker;
         rows[i].address = member_of(start, rows[i].worker)->address;
         rows[i].incarnation = member_of(start, rows[i].worker)->incarnation;
+        rows[i].device = start->stages[i]->device;
         list[i] = &rows[i];
     }
     rows[to].backward = start->stages[to]->backward;
@@ -100,8 +95,9 @@ wf_status wf_stage_send_starts(wf_stage *s, wf_err *err)
     for (uint32_t i = 1; i < start->n_stages; i++) {
         const Weft__Member *m = member_of(start, wf_stage_worker(s, i));
 
-        WF_TRY(wf_stage_links_dial(s->conf.links, s->exchange.net, m->index, m->address,
-                                   m->incarnation, err));
+        if (m->index != s->conf.links->self)
+            WF_TRY(wf_stage_links_dial(s->conf.links, s->exchange.net, m->index, m->address,
+                                       m->incarnation, err));
         WF_TRY(send_start(s, i, err));
     }
     return WF_OK;
@@ -114,7 +110,7 @@ static bool has_links(const wf_stage *s)
     for (uint32_t i = 0; i < s->conf.start->n_stages; i++) {
         const wf_peer *peer = wf_stage_link_to(s->conf.links, wf_stage_worker(s, i));
 
-        if (i != s->conf.start->stage && (!peer || !peer->up))
+        if (wf_stage_worker(s, i) != s->conf.links->self && (!peer || !peer->up))
             return false;
     }
     return true;
@@ -125,8 +121,10 @@ wf_status wf_stage_look_for_links(wf_stage *s, wf_err *err)
     const Weft__Start *start = s->conf.start;
 
     for (uint32_t i = start->stage + 1; i < start->n_stages; i++)
-        WF_TRY(wf_stage_links_dial(s->conf.links, s->exchange.net, wf_stage_worker(s, i),
-                                   start->stages[i]->address, start->stages[i]->incarnation, err));
+        if (wf_stage_worker(s, i) != s->conf.links->self)
+            WF_TRY(wf_stage_links_dial(s->conf.links, s->exchange.net, wf_stage_worker(s, i),
+                                       start->stages[i]->address, start->stages[i]->incarnation,
+                                       err));
     if (s->sent_ready || !has_links(s))
         return WF_OK;
     s->sent_ready = true;
