@@ -54,13 +54,13 @@ class Cluster:
     """A cluster of weft's on tcp loopback in a temporary folder; without ps its worker holds the
     variables."""
 
-    def __init__(self, ps, workers, threads, shared_memory=True):
+    def __init__(self, ps, workers, threads, shared_memory=True, devices=("cpu",)):
         self.folder = tempfile.TemporaryDirectory()
         task = lambda extra="": "{address: tcp://127.0.0.1:%d%s}" % (free_port(), extra)
         lines = ["cluster: bench", "master: " + task()] + (["ps:"] if ps else [])
         lines += ["  - " + task() for _ in range(ps)]
         lines += [] if shared_memory else ["shared_memory: off"]
-        lines += ["workers:"] + ["  - " + task(", threads: %d" % threads) for _ in range(workers)]
+        lines += ["workers:"] + ["  - " + task(", threads: %d, devices: [%s]" % (threads, ", ".join(devices))) for _ in range(workers)]
         self.file = os.path.join(self.folder.name, "cluster.yaml")
         with open(self.file, "w") as f:
             f.write("\n".join(lines) + "\nstate_dir: .weft\n")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A model that `place` divides into two stages of equal work, beside one worker that has all of it.
+"""A model that `place` divides into two stages of equal work, on two workers or two devices of one, beside one worker that
+has all of it.
 
 stages.py [--batch 512] [--micro 2,4,8] [--seconds 3] [--repeats 3] [--predict] [--json]
 
@@ -40,7 +41,8 @@ optimizer: {{sgd: {{learning_rate: 0.01{accumulate}}}}}
 seed: 1
 {how}
 """
-STAGES = 'place: {"in/*": worker/0, "h2/*": worker/1}\nmicro_batches: '
+STAGES = {"stages": 'place: {"in/*": worker/0, "h2/*": worker/1}\nmicro_batches: ',
+          "devices": 'place: {"in/*": "cpu:0", "h2/*": "cpu:1"}\nmicro_batches: '}
 
 
 def prepare(c):
@@ -49,10 +51,11 @@ def prepare(c):
     np.save(os.path.join(c.folder.name, "y.npy"), rng.integers(0, 10, RECORDS).astype(np.int64))
 
 
-def train(c, name, batch, micro, epochs, divided):
+def train(c, name, batch, micro, epochs, way):
+    divided = way in STAGES
     text = JOB.format(name=name, epochs=epochs, batch=batch if divided else batch // micro,
                       accumulate="" if divided else ", gradient_accumulation_steps: %d" % micro,
-                      how=STAGES + str(micro) if divided else "strategy: local")
+                      how=STAGES[way] + str(micro) if divided else "strategy: local")
     file = os.path.join(c.folder.name, name + ".yaml")
     with open(file, "w") as f:
         f.write(text)
@@ -85,21 +88,22 @@ def main():
     rows = []
     load = os.getloadavg()[0]
     with contextlib.ExitStack() as stack:
-        one, two, stages = (stack.enter_context(Cluster(0, *kind)) for kind in ((1, 1), (1, 2), (2, 1)))
-        for c in (one, two, stages):
+        one, two, stages, devices = (stack.enter_context(Cluster(0, *kind, devices=on)) for kind, on in (
+            ((1, 1), ["cpu"]), ((1, 2), ["cpu"]), ((2, 1), ["cpu"]), ((1, 2), ["cpu:0", "cpu:1"])))
+        ways = {"one": one, "two": two, "stages": stages, "devices": devices}
+        for c in ways.values():
             prepare(c)
         for micro in map(int, a.micro.split(",")):
-            rates = {"one": [], "two": [], "stages": []}
-            guess = train(one, "warm%d" % micro, a.batch, micro, 1, False)
+            rates = {what: [] for what in ways}
+            guess = train(one, "warm%d" % micro, a.batch, micro, 1, "one")
             epochs = max(1, round(guess * a.seconds / RECORDS))
             for turn in range(a.repeats):
-                for what, c in (("one", one), ("two", two), ("stages", stages)):
-                    rates[what].append(train(c, "%s%d-%d" % (what, micro, turn), a.batch, micro, epochs,
-                                             what == "stages"))
+                for what, c in ways.items():
+                    rates[what].append(train(c, "%s%d-%d" % (what, micro, turn), a.batch, micro, epochs, what))
             m = {k: statistics.median(v) for k, v in rates.items()}
             ideal = 2 * micro / (micro + 1) * m["one"]
             rows.append({"micro_batches": micro, "one_thread": m["one"], "two_threads": m["two"], "stages": m["stages"],
-                         "ideal": ideal, "fraction": m["stages"] / ideal, "bubble": 1 / (micro + 1), "all": rates})
+                         "devices": m["devices"], "ideal": ideal, "fraction": m["stages"] / ideal, "bubble": 1 / (micro + 1), "all": rates})
         predicted = None
         if a.predict:
             name = "%s%s-0" % ("stages", a.micro.split(",")[0])
@@ -116,11 +120,12 @@ def main():
         print()
         return
     print("load before: %.2f" % load)
-    print("| M, batch %d | one thread | two threads | two stages | ideal | of the ideal |\n|---|---|---|---|---|---|" % a.batch)
+    print("| M, batch %d | one thread | two threads | two stages | on two devices | ideal | of the ideal |\n|---|---|---|---|---|---|---|" % a.batch)
     for r in rows:
-        s = r["all"]["stages"]
-        print("| %d | %.0f | %.0f | %.0f (%.0f-%.0f) | %.0f | %.2f |" % (
-            r["micro_batches"], r["one_thread"], r["two_threads"], r["stages"], min(s), max(s), r["ideal"], r["fraction"]))
+        s, d = r["all"]["stages"], r["all"]["devices"]
+        print("| %d | %.0f | %.0f | %.0f (%.0f-%.0f) | %.0f (%.0f-%.0f) | %.0f | %.2f |" % (
+            r["micro_batches"], r["one_thread"], r["two_threads"], r["stages"], min(s), max(s), r["devices"], min(d), max(d),
+            r["ideal"], r["fraction"]))
     if predicted:
         print("predicted, batch 128: %.0f records/s by one worker of one thread, %.0f by two stages: %.2f times" % (
             *predicted, predicted[1] / predicted[0]))
