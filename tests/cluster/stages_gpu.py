@@ -12,10 +12,11 @@ import sys
 
 from weftlib import Cluster, check, main, needs, one_sentence, until
 
-needs("numpy", "safetensors")
+needs("numpy", "onnx", "safetensors")
 import numpy as np  # noqa: E402
 import stages_predict  # noqa: E402
 from losses import saved_weights  # noqa: E402
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 from predict_spread import content  # noqa: E402
 from stages import AUTO, FOUR, TWO, check_same, losses, numbers, write_job  # noqa: E402
 
@@ -146,6 +147,33 @@ def whoever_fails_the_losses_stay(weft):
             check(len(losses(c)) == 200, f"{len(losses(c))} losses")
 
 
+def a_gradient_that_is_no_number_is_named(weft):
+    """Of a stage on a GPU as of one on a processor; losses are numbers. Record 100 is zeros, whose root has no slope."""
+    node, info = helper.make_node, helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [node("MatMul", ["x", "w"], ["y"]), node("Sqrt", ["y"], ["r"]), node("MatMul", ["r", "v"], ["s"]),
+         node("ReduceMean", ["s"], ["loss"], keepdims=0)], "root",
+        [info("x", TensorProto.FLOAT, ["n", 4])], [info("loss", TensorProto.FLOAT, [])],
+        [numpy_helper.from_array(np.ones((4, 1), np.float32), "w"), numpy_helper.from_array(np.ones((1, 1), np.float32), "v")])
+    x = np.random.default_rng(1).uniform(0.5, 1.5, (256, 4)).astype(np.float32)
+    x[100] = 0
+    said = set()
+    for devices in [CPU, CPU], [GPU0, CPU], [GPU0, GPU1]:
+        for micro in 1, 4:
+            with cluster(weft, devices) as c:
+                with open(c.path("root.onnx"), "wb") as f:
+                    f.write(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)],
+                                              ir_version=8).SerializeToString())
+                np.save(c.path("x.npy"), x)
+                c.write("root.yaml", "job: root\nmodel: {onnx: root.onnx}\nloss: loss\nbatch: 8\nepochs: 2\n"
+                        "data: {format: npy, train: {x: x.npy}, split_records: 32}\nseed: 1\non_nan: stop\n"
+                        "optimizer: {sgd: {learning_rate: 0.001}}\n"
+                        f"place: {{w: worker/0, v: worker/1}}\nmicro_batches: {micro}\n")
+                c.must("up")
+                said.add(one_sentence(c.must("train", "root.yaml", code=1).err.strip().split("\n")[-1]))
+    check(len(said) == 1 and re.search(r'stage 0 of 2, on worker/0: the gradient of "w" has NaN or infinity', *said), f"{said}")
+
+
 def a_job_goes_on_anywhere(weft):
     """From its stages on GPUs to stages on processors, to one GPU, and back."""
     with cluster(weft, [GPU0, GPU1]) as c:
@@ -221,4 +249,4 @@ def what_is_wrong_is_said(weft):
 
 
 main([stages_on_gpus_have_the_bits_of_one_gpu, gradients_are_clipped_on_a_gpu, values_are_copied_once_and_weights_never,
-      whoever_fails_the_losses_stay, a_job_goes_on_anywhere, stages_on_gpus_predict, what_is_wrong_is_said])
+      a_gradient_that_is_no_number_is_named, whoever_fails_the_losses_stay, a_job_goes_on_anywhere, stages_on_gpus_predict, what_is_wrong_is_said])
