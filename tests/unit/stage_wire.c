@@ -43,6 +43,9 @@ static void a_start_that_cannot_be_is_answered(void **state)
     s.body.micro_batches = WF_STAGE_ROUND_MOST + 1;
     refuse_start(&s, "micro-batches");
     make_start(&s);
+    s.rows[1].device = "cuda:9";
+    refuse_start(&s, "on cuda:9 of worker/1, which has not that device");
+    make_start(&s);
     s.body.train_graph.len /= 2;
     refuse_start(&s, "");
     make_start(&s);
@@ -92,6 +95,10 @@ static void a_start_comes_once(void **state)
     (void)state;
     begin_stage();
     was = look(middle());
+    make_start(&s);
+    s.body.stage = WF_STAGES_MOST; /* for which there is no room */
+    send_body(0, WF_STAGE_START, 0, &s.body.base);
+    assert_refused(was, "has stage 64 of 3 begin here");
     make_start(&s);
     send_body(0, WF_STAGE_START, 0, &s.body.base);
     assert_refused(was, "a start of stage 1, generation 4, after one of that");

@@ -5,6 +5,7 @@
  *   local_device.c  those of variables that live on a device
  *   local_file.c    values from files, and the file of a checkpoint
  *   mirrored.c      a copy of them on each of several devices
+ *   divided.c       a part of them in each stage of a model: on which device those are
  *   ring.c          a copy of them in each of several workers (ring_state.h)
  */
 #ifndef WF_WORKER_EXCHANGE_LOCAL_STATE_H
