@@ -83,7 +83,7 @@ COPIES = """job: divided
 model:
   input: {{x: [12]}}
   layers:
-    - dense: {{units: 64, activation: tanh, name: block0}}
+    - dense: {{units: 64, activation: relu, name: block0}}
     - dense: {{units: 4, name: head}}
 loss: sparse_categorical_crossentropy
 data: {{format: npy, train: {{x: x.npy, y: y.npy}}}}
