@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/compile/stages.c - a model is divided into stages, each on a worker or a device of one
- * (stage_homes.c): which stage computes
- * a node, and holds a variable.
+ * (stage_homes.c): which stage computes a node, and holds a variable.
  *
  * Forward nodes, which an output needs, follow their inputs: a node's stage is the latest of those
  * of its inputs, and of its variables, which the job's patterns place. A variable that no pattern

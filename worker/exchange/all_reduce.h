@@ -17,8 +17,8 @@
  *            halving and doubling). Of members beyond a power of two each first gives its array to
  *            a neighbour, and is given the sum at the end.
  *
- *   pair     Of two members each sends its whole array, and keeps what it takes beside its own
- * until the caller adds them up: the same bytes as in a ring of two, in one round.
+ *   pair     Of two members each sends its whole array, and keeps what it takes beside its own,
+ *            until the caller adds them up: the same bytes as in a ring of two, in one round.
  *
  * Invariants
  *   A1  the order of additions depends on the number of members, the length and the plan alone:

@@ -19,9 +19,13 @@
  *   stage_start   first -> other   its part of the start, packed as WF_START is
  *   stage_ready   other -> first   it can begin; an outcome
  *   stage_round   first -> other   `step` is the round's number
- *   stage_value   any   -> any     `step` the round, `request` the edge, `cut` the micro-batch; one
- * part stage_done    other -> first   `step` the round; an outcome stage_save    first -> other
- * `cut`; a folder stage_saved   other -> first   the file stage_tune, stage_stop
+ *   stage_value   any   -> any     one part: `step` is the round, `request` the edge, `cut` the
+ *                                  micro-batch
+ *   stage_done    other -> first   `step` is the round; an outcome
+ *   stage_save    first -> other   `cut`; a folder
+ *   stage_saved   other -> first   the file
+ *   stage_tune    first -> other   a learning rate
+ *   stage_stop    first -> other   the stage ends
  *
  * So an edge's rendezvous key is the job and the generation, the round, the micro-batch, the edge's
  * number, and the sender's incarnation, all in the header. Links between two incarnations are in
