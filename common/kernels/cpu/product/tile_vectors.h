@@ -60,6 +60,15 @@ VECTORS static WF_INLINE __m512i in_turn(__m512i both)
     return _mm512_permutexvar_epi16(_mm512_load_si512(order), both);
 }
 
+/* 16 values as they are, of which those are read whose bits are set. */
+VECTORS static WF_INLINE __m512 load_wide(wf_factors x, __mmask16 there)
+{
+    if (x.is_bf16)
+        return (__m512)_mm512_slli_epi32(
+            _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(there, x.x)), 16);
+    return _mm512_maskz_loadu_ps(there, x.x);
+}
+
 VECTORS static WF_INLINE void store_tile(const __m512i r[WF_TILE], char *to)
 {
     for (int i = 0; i < WF_TILE; i++)
