@@ -24,8 +24,9 @@ MOMENTUM = "{sgd: {learning_rate: 0.005, momentum: 0.9}}"
 
 def write_job(c, how, batch=BATCH, epochs=EPOCHS, every_steps=40, more=(), records=RECORDS,
               optimizer=ADAM):
+    """With a smooth activation: at the kink of relu a gradient that is rounded otherwise by one bit is another."""
     small.write_job(c, epochs=epochs, every_steps=every_steps, records=records,
-                    change=[("seed: 1", f"{how}\nseed: 1"), ("batch: 8", f"batch: {batch}"),
+                    change=[("seed: 1", f"{how}\nseed: 1"), ("batch: 8", f"batch: {batch}"), ("relu", "tanh"),
                             ("split_records: 64", "split_records: 64\n  shuffle: false"),
                             ("{sgd: {learning_rate: 0.05}}", optimizer), *more])
     for name in ("x.npy", "y.npy"):
@@ -73,7 +74,7 @@ def workers_train_as_one_with_the_summed_batch(weft):
         check(max(200, steps // workers) <= n < steps, f"{n} updates of {steps} steps of {workers} workers")
         print(f"     {workers} workers, {ps} ps: {n} updates of {steps} steps")
         check_close(ours, alone_after(weft, n, BATCH, SGD), f"{how}: {workers} workers, {n} updates", 1e-6)
-        check_close(ours, alone_after(weft, n, workers * BATCH, SGD), f"{how}: {workers} batches, {n} updates", 5e-6)
+        check_close(ours, alone_after(weft, n, workers * BATCH, SGD), f"{how}: {workers} batches, {n} updates", 1e-6)
 
 
 def one_worker_has_the_bits_of_local(weft):
@@ -187,8 +188,7 @@ def the_state_of_the_optimizer_may_be_divided(weft):
     divided = RING + "\nshard_optimizer: true"
     for workers in (2, 3):
         ours, n = trained(weft, divided, workers=workers, optimizer=MOMENTUM)
-        rounding = n * 2.0**-25  # of a mean of three, half a bit of a weight below 1 with each update
-        check_close(ours, alone_after(weft, n, optimizer=MOMENTUM), f"{workers} workers, {n} updates", rounding)
+        check_close(ours, alone_after(weft, n, optimizer=MOMENTUM), f"{workers} workers, {n} updates", 1e-6)
     with Cluster(weft, ps=0, workers=3) as c:
         write_job(c, divided, epochs=EPOCHS_OF_DRILL, every_steps=400, records=8 * RECORDS)
         c.must("up")
