@@ -9,6 +9,7 @@
  *
  * Nothing trains while a checkpoint is written.
  */
+#include "common/base/cc.h"
 #include "common/base/size.h"
 #include "common/optim/statistic.h"
 #include "common/session/rule.h"
@@ -80,19 +81,35 @@ static uint64_t count_chunks(const wf_local *l, const wf_local_variable *v)
     return one || v->count == 0 ? 1 : (v->count + CHUNK - 1) / CHUNK;
 }
 
-static void update_range(const wf_local *l, const wf_local_variable *v, uint64_t begin,
-                         uint64_t end)
+/* Elements [at, at + n), whose gradient is g [n]. */
+static void update_piece(const wf_local *l, const wf_local_variable *v, uint64_t at, uint64_t n,
+                         const float g[])
 {
-    const float *g = (const float *)v->gradient->data + begin;
-    float *w = (float *)v->weights->data + begin, *slots[WF_MAX_SLOTS] = {0};
+    float *w = (float *)v->weights->data + at, *slots[WF_MAX_SLOTS] = {0};
 
     if (!wf_local_is_trainable(v)) {
-        wf_statistic_apply(v->row->momentum, end - begin, w, g);
+        wf_statistic_apply(v->row->momentum, n, w, g);
         return;
     }
     for (uint32_t i = 0; i < wf_local_n_slots(l, v); i++)
-        slots[i] = (float *)v->slots[i]->data + begin;
-    wf_opt_apply(&l->opt, v->updates, end - begin, w, g, slots);
+        slots[i] = (float *)v->slots[i]->data + at;
+    wf_opt_apply(&l->opt, v->updates, n, w, g, slots);
+}
+
+static void update_range(const wf_local *l, const wf_local_variable *v, uint64_t begin,
+                         uint64_t end)
+{
+    float piece[WF_LOCAL_PIECE] WF_ALIGNED(64);
+
+    if (!l->make_gradient) {
+        update_piece(l, v, begin, end - begin, (const float *)v->gradient->data + begin);
+        return;
+    }
+    for (uint64_t at = begin, n; at < end; at += n) {
+        n = WF_MIN(end - at, (uint64_t)WF_LOCAL_PIECE);
+        l->make_gradient(l, v, at, n, piece);
+        update_piece(l, v, at, n, piece);
+    }
 }
 
 static void update_chunks(void *arg, int64_t begin, int64_t end)

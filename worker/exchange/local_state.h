@@ -42,7 +42,10 @@ typedef struct wf_local_device {
     wf_buf *scratch;                  /* of all norms, of the device; NULL: none is taken */
 } wf_local_device;
 
-enum { WF_LOCAL_STAGE = 1 << 20 /* elements: 4 MiB */ };
+enum {
+    WF_LOCAL_STAGE = 1 << 20, /* elements: 4 MiB */
+    WF_LOCAL_PIECE = 1 << 12  /* elements that stay in the first cache */
+};
 
 typedef struct wf_local {
     wf_exchange base; /* first */
@@ -53,6 +56,10 @@ typedef struct wf_local {
     uint32_t shard;              /* the number of its first file of a checkpoint */
     wf_local_variable **updated; /* [n_updated]: those on the host of the step that ends */
     uint32_t n_updated;
+    /* Makes elements [at, at + n) of the gradient of a variable on the host where an update wants
+     * them, n <= WF_LOCAL_PIECE; called on any thread. NULL: they lie in v->gradient. */
+    void (*make_gradient)(const struct wf_local *l, const wf_local_variable *v, uint64_t at,
+                          uint64_t n, float out[]);
     wf_local_device on;
 } wf_local;
 

@@ -101,6 +101,7 @@ static wf_status apply(wf_ring *r, uint64_t records, wf_err *err)
     if (r->is_divided)
         return wf_ring_update_share(r, err);
     WF_TRY(wf_local_update(&r->local, err));
+    wf_ring_drop_means(r);
     return wf_ring_end_step(r, err);
 }
 

@@ -363,29 +363,65 @@ bool wf_ring_sums_are_in(const wf_ring *r)
     return true;
 }
 
-/* Both of a pair make the same sum, whichever is the first: an addition commutes. */
-static void take_mean(wf_ring *r, uint32_t bucket, float records)
+/* Elements [at, at + n) of a bucket of a pair. Both make the same sum, whichever is the first: an
+ * addition commutes. */
+static void weigh(const wf_ring *r, uint32_t bucket, uint64_t at, uint64_t n, float *to)
+{
+    const float *own = r->sums[wf_ring_slot(r->clock + 1)]->data;
+    const uint8_t *others = wf_reduce_kept(sum_of(r, bucket));
+
+    weigh_two(own + r->buckets[bucket].at + at, r->weighs[0], others + at * sizeof(float),
+              r->weighs[1], n, to);
+}
+
+/* The means of a pair are made where they are used, and lie nowhere else: they are as large as the
+ * variables, which then fit into a cache more often. */
+static void make_means(const wf_local *l, const wf_local_variable *v, uint64_t at, uint64_t n,
+                       float out[])
+{
+    const wf_ring *r = (const wf_ring *)l;
+    uint64_t from = r->variables[v - l->variables].at + at;
+
+    for (uint64_t done = 0, some; done < n; done += some) {
+        uint32_t bucket = bucket_of(r, from + done);
+        uint64_t in = from + done - r->buckets[bucket].at;
+
+        some = WF_MIN(n - done, r->buckets[bucket].n - in);
+        weigh(r, bucket, in, some, out + done);
+    }
+}
+
+static void take_means_of_pair(wf_ring *r, float records)
 {
     uint32_t slot = wf_ring_slot(r->clock + 1);
-    const wf_ring_bucket *b = &r->buckets[bucket];
-    const float *sums = (const float *)r->sums[slot]->data + b->at;
-    float *to = (float *)r->means->data + b->at;
 
-    if (r->n_members == 2)
-        weigh_two(sums, (float)r->members[r->me].words[slot].records / records,
-                  wf_reduce_kept(sum_of(r, bucket)),
-                  (float)r->members[1 - r->me].words[slot].records / records, b->n, to);
-    else
-        divide(sums, records, b->n, to);
+    r->weighs[0] = (float)r->members[r->me].words[slot].records / records;
+    r->weighs[1] = (float)r->members[1 - r->me].words[slot].records / records;
+    if (!r->local.opt.rule->whole) {
+        r->local.make_gradient = make_means;
+        return;
+    }
+    for (uint32_t b = 0; b < r->n_buckets; b++)
+        weigh(r, b, 0, r->buckets[b].n, (float *)r->means->data + r->buckets[b].at);
 }
 
 void wf_ring_take_means(wf_ring *r, uint64_t records)
 {
-    for (uint32_t b = 0; b < r->n_buckets; b++) {
-        if (records > 0 && r->n_members > 1)
-            take_mean(r, b, (float)records);
+    const wf_buf *sums = r->sums[wf_ring_slot(r->clock + 1)];
+
+    if (records == 0 || r->n_members == 1)
+        return;
+    if (r->n_members == 2)
+        take_means_of_pair(r, (float)records);
+    else
+        divide(sums->data, (float)records, r->n_gradients, r->means->data);
+}
+
+void wf_ring_drop_means(wf_ring *r)
+{
+    r->local.make_gradient = NULL;
+    for (uint32_t b = 0; b < r->n_buckets; b++)
         wf_reduce_again(sum_of(r, b));
-    }
 }
 
 void wf_ring_end_sums(wf_ring *r)

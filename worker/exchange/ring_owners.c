@@ -72,6 +72,7 @@ wf_status wf_ring_update_share(wf_ring *r, wf_err *err)
         r->weights_due += v->count;
     }
     WF_TRY(wf_local_update(&r->local, err));
+    wf_ring_drop_means(r);
     r->is_updated = true;
     return send_share(r, r->updated, err);
 }

@@ -82,7 +82,8 @@ typedef struct wf_ring {
     uint32_t n_arrays;
     wf_ring_fetch fetch;
     /* Arrays for all variables. */
-    wf_buf *means;                 /* of the step that is applied */
+    wf_buf *means;                 /* of the step that is applied, but for those of a pair */
+    float weighs[2];               /* of a pair: this worker's gradients, and the other's, in it */
     wf_buf *sums[WF_RING_AT_ONCE]; /* one may still be on its way when the next step begins */
     bool is_lent[WF_RING_AT_ONCE]; /* the next member reads these sums where they lie */
     wf_buf *gradients;    /* what this worker gives, until the step is over: that of the sums for a
@@ -147,8 +148,9 @@ WF_MUST_USE wf_status wf_ring_give_again(wf_ring *r, wf_err *err);
 /* Goes on with a bucket's sum. */
 WF_MUST_USE wf_status wf_ring_pump(wf_ring *r, uint32_t bucket, wf_err *err);
 bool wf_ring_sums_are_in(const wf_ring *r);
-/* The sums become means over so many records. */
+/* The sums become means over so many records, for updates to read; and are read no more. */
 void wf_ring_take_means(wf_ring *r, uint64_t records);
+void wf_ring_drop_means(wf_ring *r);
 /* All is ready for the gradients of the next step. */
 void wf_ring_end_sums(wf_ring *r);
 
