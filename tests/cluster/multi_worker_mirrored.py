@@ -57,11 +57,11 @@ def check_close(ours, theirs, what, atol=1e-7):
               f"{what}: {name} differs by {np.abs(ours[name] - theirs[name]).max()}")
 
 
-def alone_after(weft, n, batch=BATCH, optimizer=ADAM):
+def alone_after(weft, n, batch=BATCH, optimizer=ADAM, more=()):
     """One worker that holds the variables, after n steps."""
     epochs = 3 * EPOCHS
     weights, steps = trained(weft, "strategy: local", batch=batch, epochs=epochs, optimizer=optimizer,
-                             more=[(f"epochs: {epochs}", f"epochs: {epochs}\nsteps: {n}")])
+                             more=[(f"epochs: {epochs}", f"epochs: {epochs}\nsteps: {n}"), *more])
     check(steps == n, f"{steps} steps are not {n}")
     return weights
 
@@ -108,6 +108,19 @@ def over_tcp(weft):
             n = updates(c)
             ours = saved_weights(c, "small")
         check_close(ours, alone_after(weft, n), f"{more}, {n} updates")
+
+
+def a_variable_in_two_buckets_over_tcp(weft):
+    """Sums that come in messages of their own, not in memory that lies together."""
+    large = [("units: 32", "units: 60000")]
+    with Cluster(weft, ps=0, workers=2, transport="tcp", more="shared_memory: off") as c:
+        write_job(c, RING, epochs=1, more=large)
+        c.must("up")
+        c.must("train", "small.yaml")
+        check("buckets=2" in c.read(os.path.join(".weft", "logs", "worker-0.log")), "other buckets")
+        n = updates(c)
+        ours = saved_weights(c, "small")
+    check_close(ours, alone_after(weft, n, more=large), f"{n} updates")
 
 
 def whoever_is_killed_the_others_go_on(weft):
@@ -228,7 +241,7 @@ def what_a_cluster_cannot_serve_is_said(weft):
 
 
 main([workers_train_as_one_with_the_summed_batch, one_worker_has_the_bits_of_local,
-      several_workers_without_ps_take_it_by_themselves, over_tcp,
+      several_workers_without_ps_take_it_by_themselves, over_tcp, a_variable_in_two_buckets_over_tcp,
       whoever_is_killed_the_others_go_on, a_job_goes_on_under_another_strategy,
       each_worker_writes_a_file_of_a_large_model, the_state_of_the_optimizer_may_be_divided,
       what_a_cluster_cannot_serve_is_said])
