@@ -256,6 +256,7 @@ def a_worker_of_a_newer_release_waits_and_the_job_goes_on(weft):
         shows(shell(c, "weft status"), rf"worker/1 +refused .*{says}; upgrade the master")
         step = c.job("small")["step"]
         c.until_job("small", lambda j: j["state"] == "running" and j["step"] > step, "goes on")
+        shell(c, "weft down")
 
 
 def what_is_not_built_names_what_to_use(weft):
