@@ -61,6 +61,17 @@ static void a_row_that_was_used_more_often_stays(void **state)
     assert_int_equal(who_stays(300, 11), 1);
 }
 
+/* Eight rows; the digest of the slice then. */
+static uint64_t fill(wf_slice *s, const model *m, named *n)
+{
+    for (int i = 0; i < 8; i++)
+        n->at[i] = i;
+    name_rows(n, 8);
+    assert_int_equal(s->ops->check(s, &n->part, NULL), WF_OK);
+    assert_int_equal(wf_slice_apply(s, &m->opt, &n->part, NULL), WF_OK);
+    return s->ops->digest(s);
+}
+
 static void a_push_beyond_the_limit_changes_nothing(void **state)
 {
     wf_slice *s;
@@ -70,12 +81,7 @@ static void a_push_beyond_the_limit_changes_nothing(void **state)
     wf_err err;
 
     (void)state;
-    for (int i = 0; i < 8; i++)
-        n.at[i] = i;
-    name_rows(&n, 8);
-    assert_int_equal(s->ops->check(s, &n.part, NULL), WF_OK);
-    assert_int_equal(wf_slice_apply(s, &m->opt, &n.part, NULL), WF_OK);
-    digest = s->ops->digest(s);
+    digest = fill(s, m, &n);
     for (int i = 0; i < 5; i++)
         n.at[i] = 6 + i; /* two of them have rows */
     name_rows(&n, 5);
@@ -148,12 +154,7 @@ static void a_push_beyond_a_limit_in_bytes_is_refused(void **state)
     wf_err err;
 
     (void)state;
-    for (int i = 0; i < 8; i++)
-        n.at[i] = i;
-    name_rows(&n, 8);
-    assert_int_equal(s->ops->check(s, &n.part, NULL), WF_OK);
-    assert_int_equal(wf_slice_apply(s, &m->opt, &n.part, NULL), WF_OK);
-    digest = s->ops->digest(s);
+    digest = fill(s, m, &n);
     for (int i = 0; i < 100; i++)
         n.at[i] = 8 + i;
     name_rows(&n, 100);

@@ -267,6 +267,40 @@ static wf_attr pads(int64_t n)
     return wf_attr_ints("pads", 4, values[n]);
 }
 
+static void rows_that_a_concat_rounds(void **state)
+{
+    (void)state;
+    check((example){"Concat", /* of rows that are longer than a tile, and of one */
+                    2,
+                    1,
+                    1,
+                    {IN(70, 5, 300), IN(70, 2, 300), IN(70, 1, 300)},
+                    {wf_attr_int("axis", 1)},
+                    1});
+    check((example){
+        "Concat", 5, 0, 1, {IN(700, 13), IN(700, 1), IN(700, 416)}, {wf_attr_int("axis", -1)}, 1});
+}
+
+static void products_with_the_gradient_of_relu(void **state)
+{
+    (void)state;
+    for (uint32_t narrow = 0; narrow < 4; narrow++) /* of x and y */
+        check((example){"Linear",
+                        (narrow & 1) | (narrow & 2) << 2,
+                        1,
+                        1,
+                        {IN(2, 70, 261), IN(261, 131), IN(131), IN(2, 70, 131)},
+                        {wf_attr_string("activation", "ReluGrad")},
+                        1});
+    check((example){"Linear", /* small */
+                    9,
+                    0,
+                    1,
+                    {IN(6, 7), IN(7, 9), IN(9), IN(6, 9)},
+                    {wf_attr_string("activation", "ReluGrad")},
+                    1});
+}
+
 static void products(void **state)
 {
     (void)state;
@@ -283,30 +317,6 @@ static void products(void **state)
             check(x);
         }
     check((example){"Gemm", 1, 1, 1, {IN(130, 129), IN(129, 70), IN(70)}});
-    check((example){"Concat", /* of rows that are longer than a tile, and of one */
-                    2,
-                    1,
-                    1,
-                    {IN(70, 5, 300), IN(70, 2, 300), IN(70, 1, 300)},
-                    {wf_attr_int("axis", 1)},
-                    1});
-    check((example){
-        "Concat", 5, 0, 1, {IN(700, 13), IN(700, 1), IN(700, 416)}, {wf_attr_int("axis", -1)}, 1});
-    for (uint32_t narrow = 0; narrow < 4; narrow++) /* of x and y */
-        check((example){"Linear",
-                        (narrow & 1) | (narrow & 2) << 2,
-                        1,
-                        1,
-                        {IN(2, 70, 261), IN(261, 131), IN(131), IN(2, 70, 131)},
-                        {wf_attr_string("activation", "ReluGrad")},
-                        1});
-    check((example){"Linear", /* small */
-                    9,
-                    0,
-                    1,
-                    {IN(6, 7), IN(7, 9), IN(9), IN(6, 9)},
-                    {wf_attr_string("activation", "ReluGrad")},
-                    1});
     for (int b = 0; b < 2; b++) {
         example x = {"Product", 3, 1, 2, {IN(700, 130), IN(700, 70)}, .n_attrs = 2};
 
@@ -318,7 +328,12 @@ static void products(void **state)
         x.narrow_out = 3;
         check(x);
     }
-    /* Extents that tensor cores have no fast products for. */
+}
+
+/* Extents that tensor cores have no fast products for. */
+static void products_of_odd_extents(void **state)
+{
+    (void)state;
     for (int a = 0; a < 2; a++)
         for (int b = 0; b < 2; b++) {
             example x = {"Gemm", 3, 1, 1, {IN(131, 261), IN(261, 133)}, .n_attrs = 2};
@@ -693,6 +708,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_shapes_are_near_what_the_cpu_computes),
         cmocka_unit_test(products),
+        cmocka_unit_test(products_of_odd_extents),
+        cmocka_unit_test(products_with_the_gradient_of_relu),
+        cmocka_unit_test(rows_that_a_concat_rounds),
         cmocka_unit_test(convolutions),
         cmocka_unit_test(attention),
         cmocka_unit_test(elementwise),
