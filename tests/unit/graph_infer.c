@@ -73,6 +73,37 @@ static void shapes_that_do_not_fit_are_shown(void **state)
     fails(&b, WF_SHAPE, "axis 2");
 }
 
+/* Linear of x [3, 4], W [4, 5] and a y of so many columns, or without one. */
+static void linear(bench *b, const char *activation, int64_t columns)
+{
+    const wf_attr attr = wf_attr_string("activation", activation);
+    wf_value *in[4];
+
+    begin(b);
+    in[0] = input(b->g, "x", DIMS(3, 4));
+    in[1] = variable(b->g, "w", DIMS(4, 5));
+    in[2] = NULL;
+    in[3] = columns ? input(b->g, "y", DIMS(3, columns)) : NULL;
+    (void)wf_emit_op(&b->e, "Linear", columns ? 4 : 2, in, 1, &attr);
+}
+
+static void only_the_gradient_of_relu_takes_y(void **state)
+{
+    bench b;
+
+    (void)state;
+    linear(&b, "ReluGrad", 5);
+    end(&b);
+    linear(&b, "ReluGrad", 6);
+    fails(&b, WF_SHAPE, "y is float32[3, 6], and the result float32[3, 5]");
+    linear(&b, "ReluGrad", 0);
+    fails(&b, WF_INVALID, "ReluGrad wants y");
+    linear(&b, "Relu", 5);
+    fails(&b, WF_INVALID, "only ReluGrad takes y");
+    linear(&b, "Tanh", 0);
+    fails(&b, WF_UNSUPPORTED, "its activation is \"Tanh\"");
+}
+
 static void matmul_broadcasts_and_takes_vectors(void **state)
 {
     bench b;
@@ -215,6 +246,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(broadcasting_keeps_symbols),
         cmocka_unit_test(shapes_that_do_not_fit_are_shown),
+        cmocka_unit_test(only_the_gradient_of_relu_takes_y),
         cmocka_unit_test(matmul_broadcasts_and_takes_vectors),
         cmocka_unit_test(a_symbolic_batch_goes_through_shape_gather_concat_reshape),
         cmocka_unit_test(integers_are_followed_through_arithmetic),

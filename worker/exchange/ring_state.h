@@ -87,7 +87,7 @@ typedef struct wf_ring {
     wf_buf *sums[WF_RING_AT_ONCE]; /* one may still be on its way when the next step begins */
     bool is_lent[WF_RING_AT_ONCE]; /* the next member reads these sums where they lie */
     wf_buf *gradients;    /* what this worker gives, until the step is over: that of the sums for a
-                           * pair,    which needs no other, else that of the means */
+                           * pair, which needs no other, else that of the means */
     uint64_t n_gradients; /* elements, */
     struct wf_ring_group {
         uint64_t at, n;

@@ -128,11 +128,11 @@ static wf_status check_activation(const wf_node *n, wf_err *err)
     bool is_grad = strcmp(name, "ReluGrad") == 0;
 
     if (name[0] && strcmp(name, "Relu") != 0 && !is_grad)
-        return wf_fail(err, WF_UNSUPPORTED, NULL,
+        return wf_fail(err, WF_UNSUPPORTED, "take a node of its own for it",
                        "its activation is \"%.40s\", and weft has Relu and ReluGrad", name);
     if (is_grad == wf_node_has_in(n, 3))
         return WF_OK;
-    return wf_fail(err, WF_INVALID, NULL, "%s",
+    return wf_fail(err, WF_INVALID, "give y, the output of the Relu, with ReluGrad alone", "%s",
                    is_grad ? "ReluGrad wants y" : "only ReluGrad takes y");
 }
 
@@ -149,7 +149,7 @@ static wf_status check_y(const wf_node *n, wf_err *err)
         if (wf_axes_clash(&y->axes[i], &dx->axes[i]))
             break;
     }
-    return wf_fail(err, WF_SHAPE, NULL, "y is %s, and the result %s",
+    return wf_fail(err, WF_SHAPE, "y is the output of the Relu", "y is %s, and the result %s",
                    wf_value_str(y, text_y, sizeof text_y),
                    wf_value_str(dx, text_dx, sizeof text_dx));
 }
