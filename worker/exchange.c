@@ -145,6 +145,17 @@ wf_status wf_exchange_push(wf_exchange *x, uint32_t step, uint32_t variable, wf_
     return x->ops->push(x, step, variable, err);
 }
 
+wf_status wf_exchange_squares(wf_exchange *x, const bool of[], double out[], wf_err *err)
+{
+    return x->ops->squares ? x->ops->squares(x, of, out, err) : WF_OK;
+}
+
+void wf_exchange_clip_by(wf_exchange *x, double norm)
+{
+    if (x->ops->clip_by)
+        x->ops->clip_by(x, norm);
+}
+
 wf_status wf_exchange_drop_step(wf_exchange *x, uint32_t step, wf_err *err)
 {
     return x->ops->drop_step(x, step, err);

@@ -134,6 +134,8 @@ typedef struct wf_exchange_ops {
     void (*begin_step)(wf_exchange *x, uint32_t step, uint32_t records);
     float *(*gradient)(wf_exchange *x, uint32_t step, uint32_t variable);
     wf_status (*push)(wf_exchange *x, uint32_t step, uint32_t variable, wf_err *err);
+    wf_status (*squares)(wf_exchange *x, const bool of[], double out[], wf_err *err);
+    void (*clip_by)(wf_exchange *x, double norm);
     wf_status (*drop_step)(wf_exchange *x, uint32_t step, wf_err *err);
     wf_status (*end_step)(wf_exchange *x, uint32_t step, wf_err *err);
     wf_status (*leave)(wf_exchange *x, wf_err *err);
@@ -244,6 +246,14 @@ float *wf_exchange_gradient(wf_exchange *x, uint32_t step, uint32_t variable);
  * as a gradient is. */
 WF_MUST_USE wf_status wf_exchange_push(wf_exchange *x, uint32_t step, uint32_t variable,
                                        wf_err *err);
+/* With global_clipnorm: the sums of squares of the step's gradients in memory of a device, of those
+ * variables that `of` [n_variables] names, which are there and not pushed, into out[n_variables]; 0
+ * of all others. Errors: what the device says. */
+WF_MUST_USE wf_status wf_exchange_squares(wf_exchange *x, const bool of[], double out[],
+                                          wf_err *err);
+/* The gradients of this step are some of those whose norm together is `norm`: what is in memory of
+ * a device is clipped by it when the step ends. */
+void wf_exchange_clip_by(wf_exchange *x, double norm);
 /* Drops a step, none of whose gradients was pushed. wf_exchange_end_step follows. */
 WF_MUST_USE wf_status wf_exchange_drop_step(wf_exchange *x, uint32_t step, wf_err *err);
 /* All gradients of the step are pushed; those in memory of a device are there. */

@@ -310,25 +310,47 @@ bool wf_gradients_finite(const wf_gradients *g)
     return true;
 }
 
-wf_status wf_gradients_end(wf_gradients *g,
-                           wf_status (*leave)(void *arg, uint32_t variable, wf_err *err), void *arg,
-                           wf_err *err)
+bool wf_gradients_waits(const wf_gradients *g, uint32_t i)
 {
-    double sum = 0, norm;
+    return g->variables[i].waits;
+}
 
-    for (uint32_t i = 0; i < g->n && g->global_clipnorm > 0; i++)
-        if (g->variables[i].waits && g->variables[i].clipped)
-            sum += square_norm(g, &g->variables[i]);
-    norm = sqrt(sum);
+void wf_gradients_squares(const wf_gradients *g, double out[])
+{
+    for (uint32_t i = 0; i < g->n; i++) {
+        const variable *v = &g->variables[i];
+
+        out[i] = g->global_clipnorm > 0 && v->waits && v->clipped ? square_norm(g, v) : 0;
+    }
+}
+
+wf_status wf_gradients_end_by(wf_gradients *g, double norm,
+                              wf_status (*leave)(void *arg, uint32_t variable, wf_err *err),
+                              void *arg, wf_err *err)
+{
+    bool scales = g->global_clipnorm > 0 && norm > g->global_clipnorm;
+
     for (uint32_t i = 0; i < g->n; i++) {
         variable *v = &g->variables[i];
 
         if (!v->waits)
             continue;
         v->waits = false;
-        if (v->clipped && g->global_clipnorm > 0 && norm > g->global_clipnorm)
+        if (scales && v->clipped)
             over(g, v, scale, g->global_clipnorm / norm);
         WF_TRY(leave(arg, i, err));
     }
     return WF_OK;
+}
+
+wf_status wf_gradients_end(wf_gradients *g,
+                           wf_status (*leave)(void *arg, uint32_t variable, wf_err *err), void *arg,
+                           wf_err *err)
+{
+    double sum = 0;
+
+    for (uint32_t i = 0; i < g->n && g->global_clipnorm > 0; i++)
+        if (g->variables[i].waits && g->variables[i].clipped)
+            sum += square_norm(g, &g->variables[i]);
+    return wf_gradients_end_by(g, sqrt(sum), leave, arg, err);
 }

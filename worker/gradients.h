@@ -72,10 +72,19 @@ bool wf_gradients_is_last(const wf_gradients *g);
 float *wf_gradients_of_step(const wf_gradients *g, uint32_t replica, uint32_t variable);
 /* Whether all gradients that have not left are finite, but for those on a device. */
 bool wf_gradients_finite(const wf_gradients *g);
+/* With global_clipnorm, of each gradient that has not left: its sum of squares into out[n], in the
+ * order of variables; 0 of those that are not clipped, have left, or are on a device. */
+void wf_gradients_squares(const wf_gradients *g, double out[]);
+/* Whether the gradient of a variable is whole and has not left. */
+bool wf_gradients_waits(const wf_gradients *g, uint32_t variable);
 /* The step's last batch is done. Calls `leave` for each variable that did not leave before. */
 WF_MUST_USE wf_status wf_gradients_end(wf_gradients *g,
                                        wf_status (*leave)(void *arg, uint32_t variable,
                                                           wf_err *err),
                                        void *arg, wf_err *err);
-
+/* The same where these gradients are some of a step's, whose norm together is known. */
+WF_MUST_USE wf_status wf_gradients_end_by(wf_gradients *g, double norm,
+                                          wf_status (*leave)(void *arg, uint32_t variable,
+                                                             wf_err *err),
+                                          void *arg, wf_err *err);
 #endif

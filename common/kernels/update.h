@@ -55,9 +55,11 @@ typedef struct wf_clip_segment {
     double *scratch; /* [wf_clip_scratch(n)]; unused without a limit of norms */
 } wf_clip_segment;
 
-/* What an element is held to, and norms: of each gradient, and of all together. 0: not. */
+/* What an element is held to, and norms: of each gradient, and of all together. 0: not. `by`: what
+ * all are multiplied by, where their norm together is known to the caller; 0: nothing. */
 typedef struct wf_clip_limits {
     double value, norm, global_norm;
+    float by;
 } wf_clip_limits;
 
 /* What norms are summed over: squares of a block's elements in so many lanes, each in order; lanes
@@ -71,10 +73,17 @@ static inline uint64_t wf_clip_scratch(uint64_t n)
 
 /* Queues clipping: elements are held to +-value, and NaN stays; then each gradient is scaled so
  * that its norm is at most `norm`; then all are, so that their norm together is at most
- * `global_norm`. With the bits of the host's (worker/gradients.h). total  [1] of the device, for
- * the norm of all; unused without a limit of it Errors: what the device says. */
+ * `global_norm`; then all are multiplied by `by`. With the bits of the host's (worker/gradients.h).
+ *   total   [1] of the device, for the norm of all; unused without a limit of it
+ * Errors: what the device says. */
 typedef wf_status wf_clip_fn(wf_stream *stream, const wf_clip_limits *limits, double *total,
                              size_t n, const wf_clip_segment segments[], wf_err *err);
+
+/* Queues the sum of squares of each gradient, with the bits of the host's; an empty one has 0.
+ *   squares   [n] of the device
+ * Errors: what the device says. */
+typedef wf_status wf_squares_fn(wf_stream *stream, double *squares, size_t n,
+                                const wf_clip_segment segments[], wf_err *err);
 
 /* A gradient, or a part of one. */
 typedef struct wf_finite_segment {
@@ -104,6 +113,7 @@ typedef struct wf_device_updates {
     wf_update_fn *update;
     wf_average_fn *average;
     wf_clip_fn *clip;
+    wf_squares_fn *squares;
     wf_finite_fn *finite;
     wf_sum_fn *sum;
 } wf_device_updates;

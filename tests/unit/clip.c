@@ -60,8 +60,9 @@ static void clip_on_host(const wf_opt *opt, float *const gradients[N])
 static void clip_on_device(const wf_opt *opt, float *const gradients[N])
 {
     const wf_device *d = cuda_host_device();
-    const wf_clip_limits limits = {opt->shared[WF_OPT_CLIPVALUE], opt->shared[WF_OPT_CLIPNORM],
-                                   opt->shared[WF_OPT_GLOBAL_CLIPNORM]};
+    const wf_clip_limits limits = {.value = opt->shared[WF_OPT_CLIPVALUE],
+                                   .norm = opt->shared[WF_OPT_CLIPNORM],
+                                   .global_norm = opt->shared[WF_OPT_GLOBAL_CLIPNORM]};
     const bool sums = limits.norm > 0 || limits.global_norm > 0;
     wf_clip_segment of[N];
     double *total = wf_device_alloc(d, sizeof *total);
@@ -137,10 +138,66 @@ static void clipping_has_the_bits_of_the_host(void **state)
     }
 }
 
+/* What stages do, of which each has some of the gradients: sums of squares are taken first, and all
+ * are multiplied by what the norm of all comes to. */
+static void sums_and_factors_have_the_bits_of_the_host(void **state)
+{
+    const wf_device *d = cuda_host_device();
+    const double limit = 2;
+    double squares[N], *on = wf_device_alloc(d, sizeof squares), sum = 0;
+    wf_clip_limits limits = {0};
+    wf_clip_segment of[N];
+    float *host[N];
+    wf_stream *s = NULL;
+    wf_opt opt;
+    wf_err err;
+
+    (void)state;
+    assert_int_equal(wf_stream_new(d, &s, &err), WF_OK);
+    assert_int_equal(wf_opt_init(&opt, "sgd", 0, NULL, NULL, NULL), WF_OK);
+    opt.shared[WF_OPT_GLOBAL_CLIPNORM] = limit;
+    for (uint32_t i = 0; i < N; i++) {
+        host[i] = malloc(size_of(i) * sizeof(float) + 1);
+        of[i] = (wf_clip_segment){size_of(i), wf_device_alloc(d, size_of(i) * sizeof(float)),
+                                  wf_device_alloc(d, wf_clip_scratch(size_of(i)) * sizeof(double))};
+        for (uint64_t k = 0; k < size_of(i); k++)
+            host[i][k] = value(i, k);
+        assert_int_equal(
+            wf_stream_copy(s, WF_COPY_IN, of[i].g, host[i], of[i].n * sizeof(float), &err), WF_OK);
+    }
+    memset(squares, 0xff, sizeof squares);
+    assert_int_equal(wf_stream_copy(s, WF_COPY_IN, on, squares, sizeof squares, &err), WF_OK);
+    assert_int_equal(wf_updates_of(d)->squares(s, on, N, of, &err), WF_OK);
+    assert_int_equal(wf_stream_copy(s, WF_COPY_OUT, squares, on, sizeof squares, &err), WF_OK);
+    assert_int_equal(wf_stream_wait(s, &err), WF_OK);
+    for (uint32_t i = 0; i < N; i++) {
+        assert_true(size_of(i) ? squares[i] > 0 : squares[i] == 0);
+        sum += squares[i];
+    }
+    limits.by = (float)(limit / sqrt(sum));
+    assert_int_equal(wf_updates_of(d)->clip(s, &limits, NULL, N, of, &err), WF_OK);
+    clip_on_host(&opt, host);
+    for (uint32_t i = 0; i < N; i++) {
+        float *got = malloc(size_of(i) * sizeof(float) + 1);
+
+        assert_int_equal(
+            wf_stream_copy(s, WF_COPY_OUT, got, of[i].g, of[i].n * sizeof(float), &err), WF_OK);
+        assert_int_equal(wf_stream_wait(s, &err), WF_OK);
+        assert_memory_equal(got, host[i], size_of(i) * sizeof(float));
+        free(got);
+        free(host[i]);
+        wf_device_free(d, of[i].g);
+        wf_device_free(d, of[i].scratch);
+    }
+    wf_stream_free(&s);
+    wf_device_free(d, on);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clipping_has_the_bits_of_the_host),
+        cmocka_unit_test(sums_and_factors_have_the_bits_of_the_host),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -515,9 +515,43 @@ static void gradients_are_clipped_on_a_gpu(void **state)
     wf_exchange_free(&w->exchange);
     cuda_host_fail("alloc", 2 + 2 + 1 + 2, 2); /* those of kernel, mean, table and bias */
     assert_int_equal(open_exchange(w, &err), WF_NOMEM);
-    assert_string_equal(err.what, "cuda-host:0 has no 432 bytes left for the norms of gradients");
+    assert_string_equal(err.what, "cuda-host:0 has no 464 bytes left for the norms of gradients");
     cuda_host_fail(NULL, 0, 0);
     open_again(w);
+}
+
+/* Sums of squares of some gradients; and a step that is clipped by a norm that others have a part
+ * in: by sgd with a learning rate of 0.01 and a limit of 1. */
+static void gradients_on_a_gpu_are_clipped_by_a_norm_from_outside(void **state)
+{
+    static const double norms[] = {0.5, 4};
+    const bool of[N] = {true, true, true, false};
+    double sums[N], want = 0;
+    world *w = *state;
+    wf_err err;
+
+    set_option(w, "global_clipnorm", 1);
+    w->start.rule = "sgd";
+    for (size_t k = 0; k < WF_COUNT(norms); k++) {
+        float by = norms[k] > 1 ? 0.25F : 1;
+
+        open_again(w);
+        give(w, 1, 0);
+        for (uint32_t v = 0; v < N; v++)
+            sums[v] = -1;
+        assert_int_equal(wf_exchange_squares(w->exchange, of, sums, &err), WF_OK);
+        want = 0;
+        for (uint64_t i = 0; i < count_of(w, 0); i++)
+            want += (double)gradient_value(0, 1, i) * (double)gradient_value(0, 1, i);
+        assert_true(fabs(sums[0] - want) < 1e-9 * want && want > 0);
+        for (uint32_t v = 1; v < N; v++) /* a statistic, a frozen one, and one that is not named */
+            assert_true(sums[v] == 0);
+        wf_exchange_clip_by(w->exchange, norms[k]);
+        assert_int_equal(wf_exchange_end_step(w->exchange, 1, &err), WF_OK);
+        for (uint64_t i = 0; i < count_of(w, 0); i++)
+            assert_true(fabsf(weights_of(w, 0)[i] - first_value(0, i) +
+                              0.01F * by * gradient_value(0, 1, i)) < 1e-6F);
+    }
 }
 
 /* Weights, gradient and two slots of the kernel and the bias; weights and value of the mean;
@@ -614,6 +648,8 @@ int main(void)
                                         begin_large_gpu, end),
         cmocka_unit_test_setup_teardown(what_a_gpu_saves_goes_on_anywhere, begin_large_gpu, end),
         cmocka_unit_test_setup_teardown(gradients_are_clipped_on_a_gpu, begin_gpu, end),
+        cmocka_unit_test_setup_teardown(gradients_on_a_gpu_are_clipped_by_a_norm_from_outside,
+                                        begin_gpu, end),
         cmocka_unit_test_setup_teardown(memory_of_a_gpu_that_is_missing_is_named, begin_gpu, end),
         cmocka_unit_test_setup_teardown(a_gpu_that_fails_is_told, begin_gpu, end),
         cmocka_unit_test_setup_teardown(some_variables_stay_on_the_host, begin, end),

@@ -74,6 +74,16 @@ static wf_status drop_step(wf_exchange *x, uint32_t step, wf_err *err)
     return WF_OK;
 }
 
+static wf_status squares(wf_exchange *x, const bool of[], double out[], wf_err *err)
+{
+    return wf_local_device_squares((wf_local *)x, of, out, err);
+}
+
+static void clip_by(wf_exchange *x, double norm)
+{
+    ((wf_local *)x)->on.norm = norm;
+}
+
 static uint64_t count_chunks(const wf_local *l, const wf_local_variable *v)
 {
     bool one = l->opt.rule->whole || wf_pool_threads(l->conf.pool) == 1;
@@ -290,6 +300,8 @@ const wf_exchange_ops wf_local_ops = {
     .weights = weights,
     .gradient = gradient,
     .push = push,
+    .squares = squares,
+    .clip_by = clip_by,
     .drop_step = drop_step,
     .end_step = end_step,
     .tune = tune,

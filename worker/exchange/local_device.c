@@ -14,6 +14,7 @@
 #include "worker/exchange/local_state.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 const wf_device *wf_local_home(const Weft__Start *start, const wf_device *device, uint32_t variable)
 {
@@ -74,16 +75,23 @@ static bool is_clipped(const wf_local_variable *v)
 
 static wf_clip_limits limits_of(const wf_local *l)
 {
-    return (wf_clip_limits){.value = l->opt.shared[WF_OPT_CLIPVALUE],
-                            .norm = l->opt.shared[WF_OPT_CLIPNORM],
-                            .global_norm = l->opt.shared[WF_OPT_GLOBAL_CLIPNORM]};
+    const double global = l->opt.shared[WF_OPT_GLOBAL_CLIPNORM], norm = l->on.norm;
+    wf_clip_limits limits = {.value = l->opt.shared[WF_OPT_CLIPVALUE],
+                             .norm = l->opt.shared[WF_OPT_CLIPNORM]};
+
+    if (norm > 0)
+        limits.by = norm > global ? (float)(global / norm) : 0;
+    else
+        limits.global_norm = global;
+    return limits;
 }
 
-/* Memory for norms: a part for each gradient, and one number for all. */
+/* Memory for norms: one number for all, the sum of squares of each, and a part for each gradient.
+ */
 static wf_status make_scratch(wf_local *l, wf_err *err)
 {
     wf_local_device *on = &l->on;
-    uint64_t doubles = 1, at = 1;
+    uint64_t at = 1 + l->n_variables, doubles = at;
 
     for (uint32_t i = 0; i < l->n_variables; i++)
         if (is_clipped(&l->variables[i]))
@@ -232,6 +240,29 @@ static wf_status update_statistics(wf_local *l, wf_err *err)
                                                        .now = v->gradient->data};
     }
     return n ? l->on.updates->average(l->on.stream, n, l->on.averages, err) : WF_OK;
+}
+
+wf_status wf_local_device_squares(wf_local *l, const bool of[], double out[], wf_err *err)
+{
+    wf_local_device *on = &l->on;
+    double *squares;
+
+    memset(out, 0, l->n_variables * sizeof out[0]);
+    if (!on->scratch)
+        return WF_OK;
+    squares = (double *)on->scratch->data + 1;
+    for (uint32_t i = 0; i < l->n_variables; i++) {
+        const wf_local_variable *v = &l->variables[i];
+
+        if (is_clipped(v)) {
+            on->clips[i].n = of[i] ? v->count : 0;
+            on->clips[i].g = v->gradient->data;
+        }
+    }
+    WF_TRY(on->updates->squares(on->stream, squares, l->n_variables, on->clips, err));
+    WF_TRY(
+        wf_stream_copy(on->stream, WF_COPY_OUT, out, squares, l->n_variables * sizeof out[0], err));
+    return wf_stream_wait(on->stream, err);
 }
 
 /* Variables that get no gradient in this step have no part in the norm of all. */

@@ -40,6 +40,7 @@ typedef struct wf_local_device {
     wf_average_segment *averages;     /* [n_variables] */
     wf_clip_segment *clips;           /* [n_variables]; NULL: nothing is clipped */
     wf_buf *scratch;                  /* of all norms, of the device; NULL: none is taken */
+    double norm; /* of a step's gradients, of which these are some; 0: these are all */
 } wf_local_device;
 
 enum {
@@ -119,6 +120,9 @@ WF_MUST_USE wf_status wf_local_get(const wf_local *l, const wf_buf *array, uint6
 /* Queues the updates of what was pushed of variables on the device. Errors: what the device says.
  */
 WF_MUST_USE wf_status wf_local_device_update(wf_local *l, wf_err *err);
+/* wf_exchange_squares. */
+WF_MUST_USE wf_status wf_local_device_squares(wf_local *l, const bool of[], double out[],
+                                              wf_err *err);
 
 /* The slots of a share of the variables, as the generation begins, and of no others: where the
  * optimizer's state is divided (Start.shard_optimizer). Errors: those of wf_values; WF_NOMEM. */

@@ -17,5 +17,6 @@ const size_t wf_cuda_n_files = WF_COUNT(wf_cuda_files);
 const wf_device_updates wf_cuda_updates = {.update = wf_cuda_update,
                                            .average = wf_cuda_average,
                                            .clip = wf_cuda_clip,
+                                           .squares = wf_cuda_squares,
                                            .finite = wf_cuda_finite,
                                            .sum = wf_cuda_sum};

@@ -11,6 +11,7 @@ extern const size_t wf_cuda_n_files;
 wf_update_fn wf_cuda_update;   /* train/update.cu */
 wf_average_fn wf_cuda_average; /* train/average.cu */
 wf_clip_fn wf_cuda_clip;       /* train/clip.cu */
+wf_squares_fn wf_cuda_squares; /* train/clip.cu */
 wf_finite_fn wf_cuda_finite;   /* train/finite.cu */
 wf_sum_fn wf_cuda_sum;         /* train/sum.cu */
 extern const wf_device_updates wf_cuda_updates;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cuda/train/clip.cu - gradients whose elements are held to a limit, or that are
- * scaled down to a norm. The host's sums are taken in the same order (update.h), so norms and
- * gradients have its bits; a thread has a lane of a block. */
+ * scaled down to a norm; and the squares of norms. The host's sums are taken in the same order
+ * (update.h), so norms and gradients have its bits; a thread has a lane of a block. */
 #include "common/kernels/cuda/train/pieces.h"
 
 extern "C" {
@@ -15,13 +15,13 @@ namespace
 
 enum { MOST = 64 };
 
-/* A gradient whose elements are held to a limit. */
-struct bounded {
+/* A gradient of whose elements each is changed in the same way. */
+struct changed {
     uint64_t n;
     float *g;
 };
 
-typedef wf_pieces<bounded, MOST> bounds;
+typedef wf_pieces<changed, MOST> changes;
 
 /* A gradient whose norm is taken. */
 struct summed {
@@ -44,7 +44,7 @@ struct scaled {
 typedef wf_pieces<scaled, MOST> scalings;
 
 /* NaN stays. */
-__global__ void bound(const __grid_constant__ bounds all, float most)
+__global__ void bound(const __grid_constant__ changes all, float most)
 {
     for (int64_t piece = blockIdx.x; piece < all.pieces; piece += gridDim.x) {
         const int k = wf_segment_of(all, piece);
@@ -55,6 +55,17 @@ __global__ void bound(const __grid_constant__ bounds all, float most)
 
             all.of[k].g[i] = x < -most ? -most : x;
         }
+    }
+}
+
+__global__ void multiply(const __grid_constant__ changes all, float by)
+{
+    for (int64_t piece = blockIdx.x; piece < all.pieces; piece += gridDim.x) {
+        const int k = wf_segment_of(all, piece);
+        const wf_elements s = wf_elements_of(all, k, piece);
+
+        for (int64_t i = s.from + threadIdx.x; i < s.to; i += blockDim.x)
+            all.of[k].g[i] *= by;
     }
 }
 
@@ -164,27 +175,33 @@ template <class T, class F> wf_pieces<T, MOST> next(const call &c, size_t *at, F
     return wf_next_pieces<T, MOST>(n, some, &from);
 }
 
-wf_status bound_all(const call &c, double limit)
+wf_status change_all(const call &c, void (*how)(changes, float), double by)
 {
     for (size_t at = 0; at < c.n;) {
-        const bounds all = next<bounded>(c, &at, [](const wf_clip_segment &s) {
-            return bounded{s.n, s.g};
+        const changes all = next<changed>(c, &at, [](const wf_clip_segment &s) {
+            return changed{s.n, s.g};
         });
 
         if (all.n > 0)
-            WF_TRY(wf_launch(&c.run, "clipping", bound, wf_blocks(&c.run, all.pieces * WF_BLOCK),
-                             c.err, all, static_cast<float>(limit)));
+            WF_TRY(wf_launch(&c.run, "clipping", how, wf_blocks(&c.run, all.pieces * WF_BLOCK),
+                             c.err, all, static_cast<float>(by)));
     }
     return WF_OK;
 }
 
-/* Puts the square of each norm behind its sums, and their sum in *total if that is not NULL. */
-wf_status take_norms(const call &c, double *total)
+/* Puts the square of each norm in its place of squares[n], or without that behind its sums; and
+ * their sum in *total if that is not NULL. */
+wf_status take_norms(const call &c, double *squares, double *total)
 {
     if (total)
         WF_TRY(wf_stream_fill(c.run.stream, total, 0, sizeof *total, c.err));
     for (size_t at = 0; at < c.n;) {
-        const sums all = next<summed>(c, &at, summed_of);
+        const sums all = next<summed>(c, &at, [&](const wf_clip_segment &s) {
+            summed v = summed_of(s);
+
+            v.square = squares ? squares + (&s - c.segments) : v.square;
+            return v;
+        });
         const unsigned blocks = wf_blocks(&c.run, all.pieces * WF_BLOCK);
 
         if (all.n == 0)
@@ -221,14 +238,23 @@ wf_status wf_cuda_clip(wf_stream *stream, const wf_clip_limits *limits, double *
     const call c = {wf_run_on(stream), n, segments, err};
 
     if (limits->value > 0)
-        WF_TRY(bound_all(c, limits->value));
+        WF_TRY(change_all(c, bound, limits->value));
     if (limits->norm > 0) {
-        WF_TRY(take_norms(c, nullptr));
+        WF_TRY(take_norms(c, nullptr, nullptr));
         WF_TRY(scale_all(c, limits->norm, nullptr));
     }
     if (limits->global_norm > 0) {
-        WF_TRY(take_norms(c, total));
+        WF_TRY(take_norms(c, nullptr, total));
         WF_TRY(scale_all(c, limits->global_norm, total));
     }
-    return WF_OK;
+    return limits->by > 0 ? change_all(c, multiply, static_cast<double>(limits->by)) : WF_OK;
+}
+
+wf_status wf_cuda_squares(wf_stream *stream, double *squares, size_t n,
+                          const wf_clip_segment segments[], wf_err *err)
+{
+    const call c = {wf_run_on(stream), n, segments, err};
+
+    WF_TRY(wf_stream_fill(stream, squares, 0, n * sizeof *squares, err));
+    return take_norms(c, squares, nullptr);
 }
