@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- what a stage asks for ---- */
+
 static wf_status read_batch(void *arg, bool trains, const wf_batch **out, wf_err *err)
 {
     wf_trainer *t = arg;
@@ -33,6 +35,64 @@ static void release_batch(void *arg, bool trains, const wf_batch **batch)
     wf_data_reader_release((trains ? &t->train : &t->eval)->reader, batch);
 }
 
+/* Micro-batch by micro-batch, as one worker would have added them up. */
+static wf_status measure(const wf_trainer *t, uint64_t begin, uint64_t end, uint64_t batch,
+                         Weft__Output *const outputs[], size_t n_outputs, wf_measure m[],
+                         uint32_t *n, wf_err *err)
+{
+    for (uint32_t k = 0; begin < end; k++, begin += batch) {
+        *n = 0;
+        for (uint32_t i = 0; i < n_outputs && *n < WF_MEASURES_MOST; i++) {
+            const Weft__Output *o = outputs[i];
+            wf_dtype dtype = WF_NONE;
+            size_t elems = 0;
+            const void *data = wf_stage_result(t->stage, i, k, &dtype, &elems);
+
+            if (!data)
+                continue;
+            snprintf(m[*n].name, sizeof m[*n].name, "%s", o->label);
+            snprintf(m[*n].metric, sizeof m[*n].metric, "%s", o->metric);
+            WF_TRY(wf_metric_add(&m[*n], (wf_meaning)o->meaning, o->per_record,
+                                 WF_MIN(batch, end - begin), dtype, elems, data, err));
+            ++*n;
+        }
+    }
+    return WF_OK;
+}
+
+static void clear(wf_measure m[])
+{
+    wf_measures_close(m, WF_MEASURES_MOST);
+    memset(m, 0, WF_MEASURES_MOST * sizeof *m);
+}
+
+static wf_status measure_step(wf_trainer *t, uint32_t *n, wf_err *err)
+{
+    const wf_batch_id *id = &t->hand->step.batch;
+
+    clear(t->measures);
+    return measure(t, id->begin, id->end, t->train.batch, t->start->train_outputs,
+                   t->start->n_train_outputs, t->measures, n, err);
+}
+
+/* As one worker looks at them under `on_nan: skip`. Results that cannot be measured are told when
+ * the step has ended. */
+static bool is_step_finite(void *arg)
+{
+    wf_trainer *t = arg;
+    uint32_t n = 0;
+    wf_err ignored;
+
+    if (measure_step(t, &n, &ignored) != WF_OK)
+        return true;
+    for (uint32_t i = 0; i < n; i++)
+        if (!isfinite(t->measures[i].sum))
+            return false;
+    return true;
+}
+
+/* ---- a job begins and ends ---- */
+
 wf_status wf_trainer_begin_stages(wf_trainer *t, wf_worker_job *out, wf_err *err)
 {
     wf_stage_conf conf;
@@ -43,6 +103,7 @@ wf_status wf_trainer_begin_stages(wf_trainer *t, wf_worker_job *out, wf_err *err
     conf.eval = t->eval.data;
     conf.read = read_batch;
     conf.release = release_batch;
+    conf.is_finite = is_step_finite;
     conf.arg = t;
     WF_TRY(wf_stage_new(&conf, &t->stage, err));
     out->place = (wf_exchange_place){.stages = wf_stage_exchange(t->stage)};
@@ -116,53 +177,34 @@ static wf_status begin_unit(wf_trainer *t, wf_err *err)
                                                            t->unit.begin, end, t->eval.batch, err);
 }
 
-/* ---- results ---- */
+/* ---- rounds end ---- */
 
-/* Micro-batch by micro-batch, as one worker would have added them up. */
-static wf_status measure(const wf_trainer *t, uint64_t begin, uint64_t end, uint64_t batch,
-                         Weft__Output *const outputs[], size_t n_outputs, wf_measure m[],
-                         uint32_t *n, wf_err *err)
+static wf_status check_measures(wf_trainer *t, wf_err *err)
 {
-    for (uint32_t k = 0; begin < end; k++, begin += batch) {
-        *n = 0;
-        for (uint32_t i = 0; i < n_outputs && *n < WF_MEASURES_MOST; i++) {
-            const Weft__Output *o = outputs[i];
-            wf_dtype dtype = WF_NONE;
-            size_t elems = 0;
-            const void *data = wf_stage_result(t->stage, i, k, &dtype, &elems);
-
-            if (!data)
-                continue;
-            snprintf(m[*n].name, sizeof m[*n].name, "%s", o->label);
-            snprintf(m[*n].metric, sizeof m[*n].metric, "%s", o->metric);
-            WF_TRY(wf_metric_add(&m[*n], (wf_meaning)o->meaning, o->per_record,
-                                 WF_MIN(batch, end - begin), dtype, elems, data, err));
-            ++*n;
-        }
-    }
+    for (uint32_t i = 0; i < t->hand->result.n_metrics; i++)
+        if (!isfinite(wf_metric_value(&t->measures[i])))
+            return wf_fail(err, WF_NUMERIC, "lower the learning rate, or look at the data",
+                           "%s is no number", t->measures[i].name);
     return WF_OK;
-}
-
-static void clear(wf_measure m[])
-{
-    wf_measures_close(m, WF_MEASURES_MOST);
-    memset(m, 0, WF_MEASURES_MOST * sizeof *m);
 }
 
 static wf_status end_step(wf_trainer *t, wf_worker *w, wf_status rc, wf_err *err)
 {
     wf_train_result *out = &t->hand->result;
-    const wf_batch_id *id = &t->hand->step.batch;
 
     t->round = NO_ROUND;
     clear(t->measures);
     if (rc == WF_OK)
-        rc = measure(t, id->begin, id->end, t->train.batch, t->start->train_outputs,
-                     t->start->n_train_outputs, t->measures, &out->n_metrics, &out->why);
-    for (uint32_t i = 0; rc == WF_OK && i < out->n_metrics; i++)
-        if (!isfinite(wf_metric_value(&t->measures[i])))
-            rc = wf_fail(&out->why, WF_NUMERIC, "lower the learning rate, or look at the data",
-                         "step %u: %s is no number", t->hand->step.step, t->measures[i].name);
+        rc = measure_step(t, &out->n_metrics, &out->why);
+    if (rc == WF_OK && wf_stage_is_dropped(t->stage)) {
+        WF_LOG_WARN("worker.step_dropped", "step=%u", t->hand->step.step);
+        out->n_metrics = 0; /* a sum with NaN in it says nothing of the others */
+        out->dropped = true;
+    } else if (rc == WF_OK) {
+        rc = check_measures(t, &out->why);
+    }
+    if (rc == WF_NUMERIC)
+        rc = wf_err_wrap(&out->why, rc, "step %u", t->hand->step.step);
     return wf_step_tell(t, w, rc, err);
 }
 

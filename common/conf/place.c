@@ -121,16 +121,10 @@ wf_status wf_check_place(const wf_conf_reader *r, const wf_job_conf *j, wf_err *
     if (j->n_tables)
         return refuse(r, j->tables_line, "tables", "lie on parameter servers", "leave tables out",
                       err);
-    if (j->on_nan == WF_NAN_SKIP)
-        return refuse(r, j->place_line, "on_nan: skip", "looks at all gradients of a step",
-                      "take on_nan: rollback", err);
     if (j->compute == WF_COMPUTE_F16)
         return refuse(r, j->place_line, "compute: float16",
                       "scales the loss by what it finds in all gradients of a step",
                       "take compute: bfloat16", err);
-    if (wf_conf_number(&j->optimizer, "global_clipnorm", 0) > 0)
-        return refuse(r, j->place_line, "global_clipnorm", "takes a norm over all gradients",
-                      "take clipnorm, which is over each", err);
     if (wf_conf_number(&j->optimizer, "gradient_accumulation_steps", 1) > 1)
         return refuse(r, j->place_line, "gradient_accumulation_steps",
                       "is what \"micro_batches\" does", "take a larger batch", err);

@@ -98,6 +98,8 @@ static const wf_kind_row rows[WF_N_KINDS] = {
     [WF_TAKE_OK] = {WF_TAKE_OK, "take_ok", W, C, 64 * KIB, WF_MAX_FRAMES},
     [WF_CONTAINED_ASK] = {WF_CONTAINED_ASK, "contained_ask", C, P, 4 * KIB, 0},
     [WF_CONTAINED] = {WF_CONTAINED, "contained", P, C, 4 * MIB, 0},
+    [WF_STAGE_SUMS] = {WF_STAGE_SUMS, "stage_sums", W, W, 4 * MIB, 0},
+    [WF_STAGE_APPLY] = {WF_STAGE_APPLY, "stage_apply", W, W, 4 * KIB, 0},
 };
 
 const wf_kind_row *wf_kind_find(uint16_t kind)

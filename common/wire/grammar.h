@@ -108,6 +108,10 @@ typedef enum wf_kind {
     WF_TAKE_OK,
     WF_CONTAINED_ASK, /* client -> ps: which variables of sessions it has */
     WF_CONTAINED,
+
+    /* Between stages, where a step is applied by all of them or by none. */
+    WF_STAGE_SUMS,  /* what the gradients of a stage come to */
+    WF_STAGE_APPLY, /* whether the step is applied, and by which norm */
     WF_N_KINDS
 } wf_kind;
 

@@ -51,12 +51,16 @@ FOUR = ('place: {"block0/*": worker/0, "block1/*": worker/1, "block2/*": worker/
 AUTO = "place: auto\nmicro_batches: 4"
 
 
-def write_job(c, how, batch=16, epochs=4, every_steps=70, accumulate=0, plain=False):
+def write_job(c, how, batch=16, epochs=4, every_steps=70, accumulate=0, plain=False, clip=0, bad=None):
+    """clip: the global norm. bad: a record that has NaN."""
     rng = np.random.default_rng(5)
     x = rng.normal(size=(RECORDS, WIDTH)).astype(np.float32)
-    np.save(c.path("x.npy"), x)
     np.save(c.path("y.npy"), x[:, :CLASSES].argmax(axis=1).astype(np.int64))
+    if bad is not None:
+        x[bad, 3] = np.nan
+    np.save(c.path("x.npy"), x)
     more = f", gradient_accumulation_steps: {accumulate}" if accumulate else ""
+    more += f", global_clipnorm: {clip}" if clip else ""
     text = JOB.format(how=how, batch=batch, epochs=epochs, every_steps=every_steps, accumulate=more)
     if plain:
         text = text.replace("batch_normalization", "layer_normalization").replace("rate: 0.1", "rate: 0")
@@ -66,7 +70,8 @@ def write_job(c, how, batch=16, epochs=4, every_steps=70, accumulate=0, plain=Fa
 
 def losses(c):
     """By epoch, split and step in it, of the newest generation that has made it."""
-    return {(int(f[2]), int(f[3]), int(f[4])): f[5] for f in (line.split() for line in c.read("losses").splitlines())}
+    return {(int(f[2]), int(f[3]), int(f[4])): f[5].lstrip("-") if "nan" in f[5] else f[5]
+            for f in (line.split() for line in c.read("losses").splitlines())}
 
 
 def trained(weft, how, workers=1, **kinds):
@@ -77,9 +82,9 @@ def trained(weft, how, workers=1, **kinds):
         return losses(c), saved_weights(c, "divided"), out
 
 
-def one_worker(weft, **kinds):
-    """Of the same arithmetic: 4 batches of 4 records to a step."""
-    return trained(weft, "strategy: local", batch=4, accumulate=4, **kinds)
+def one_worker(weft, more="", **kinds):
+    """Of the same arithmetic: 4 batches of 4 records to a step. more: lines of the job."""
+    return trained(weft, "strategy: local\n" + more, batch=4, accumulate=4, **kinds)
 
 
 def check_same(ours, theirs, what, steps=200):

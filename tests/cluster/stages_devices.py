@@ -67,6 +67,19 @@ def devices_of_one_worker_have_the_bits_of_two_workers(weft):
                "a processor and a GPU")
 
 
+def stages_of_one_worker_agree_on_a_step(weft):
+    """Gradients are clipped by the norm of all stages, and one step of each epoch is dropped by all of them; stages on GPUs
+    as on those of two workers."""
+    kinds = {"clip": 0.6, "bad": 200}
+    alone = one_worker(weft, "on_nan: skip", **kinds)
+    homes = "worker/0/cpu:0", "worker/0/cpu:1", "worker/1/cpu:0", "worker/1/cpu:1"
+    for how, devices in ((place("cpu:0", "cpu:1"), [CPUS]), (place(*homes), [CPUS, CPUS])):
+        check_same(trained(weft, how + "\non_nan: skip", devices, **kinds), alone, how)
+    gpus = trained(weft, TWO + STRICT + "\non_nan: skip", [["cuda:0"], ["cuda:1"]], **kinds)
+    check_same(trained(weft, place("cuda:0", "cuda:1") + "\non_nan: skip", [GPUS], **kinds), gpus, "GPUs")
+    check(gpus[0] != alone[0], "no GPU computes")
+
+
 def workers_with_several_devices_go_together(weft):
     """Four stages on two workers; three on two. Whichever worker has the first stage, and how many stages."""
     alone = one_worker(weft)
@@ -175,6 +188,6 @@ def what_cannot_be_is_said(weft):
          "fewer layers", (BOTH,), wrong="fail=alloc after=3 error=2")
 
 
-main([devices_of_one_worker_have_the_bits_of_two_workers, workers_with_several_devices_go_together,
+main([devices_of_one_worker_have_the_bits_of_two_workers, stages_of_one_worker_agree_on_a_step, workers_with_several_devices_go_together,
       whoever_is_killed_the_losses_stay, a_job_goes_from_devices_to_workers_and_is_told, stages_on_devices_predict,
       over_tcp_and_with_short_batches, what_cannot_be_is_said])

@@ -14,9 +14,9 @@ from weftlib import Cluster, check, main, needs, one_sentence, until
 
 needs("numpy", "onnx", "safetensors")
 import numpy as np  # noqa: E402
+import stages_agree  # noqa: E402
 import stages_predict  # noqa: E402
 from losses import saved_weights  # noqa: E402
-from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 from predict_spread import content  # noqa: E402
 from stages import AUTO, FOUR, TWO, check_same, losses, numbers, write_job  # noqa: E402
 
@@ -66,7 +66,7 @@ def stages_on_gpus_have_the_bits_of_one_gpu(weft):
 
 
 def gradients_are_clipped_on_a_gpu(weft):
-    for more in ", clipnorm: 0.05", ", clipvalue: 0.002":
+    for more in ", clipnorm: 0.05", ", clipvalue: 0.002", ", global_clipnorm: 0.4":
         got = []
         for how, devices, kinds in (("strategy: local", [GPU0], {"batch": 4}), (TWO, [GPU0, GPU1], {})):
             with cluster(weft, devices) as c:
@@ -148,30 +148,32 @@ def whoever_fails_the_losses_stay(weft):
 
 
 def a_gradient_that_is_no_number_is_named(weft):
-    """Of a stage on a GPU as of one on a processor; losses are numbers. Record 100 is zeros, whose root has no slope."""
-    node, info = helper.make_node, helper.make_tensor_value_info
-    graph = helper.make_graph(
-        [node("MatMul", ["x", "w"], ["y"]), node("Sqrt", ["y"], ["r"]), node("MatMul", ["r", "v"], ["s"]),
-         node("ReduceMean", ["s"], ["loss"], keepdims=0)], "root",
-        [info("x", TensorProto.FLOAT, ["n", 4])], [info("loss", TensorProto.FLOAT, [])],
-        [numpy_helper.from_array(np.ones((4, 1), np.float32), "w"), numpy_helper.from_array(np.ones((1, 1), np.float32), "v")])
-    x = np.random.default_rng(1).uniform(0.5, 1.5, (256, 4)).astype(np.float32)
-    x[100] = 0
+    """Of a stage on a GPU as of one on a processor; losses are numbers."""
     said = set()
     for devices in [CPU, CPU], [GPU0, CPU], [GPU0, GPU1]:
         for micro in 1, 4:
             with cluster(weft, devices) as c:
-                with open(c.path("root.onnx"), "wb") as f:
-                    f.write(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)],
-                                              ir_version=8).SerializeToString())
-                np.save(c.path("x.npy"), x)
-                c.write("root.yaml", "job: root\nmodel: {onnx: root.onnx}\nloss: loss\nbatch: 8\nepochs: 2\n"
-                        "data: {format: npy, train: {x: x.npy}, split_records: 32}\nseed: 1\non_nan: stop\n"
-                        "optimizer: {sgd: {learning_rate: 0.001}}\n"
-                        f"place: {{w: worker/0, v: worker/1}}\nmicro_batches: {micro}\n")
+                stages_agree.write_root(c, f"{stages_agree.ROOT}{micro}\non_nan: stop")
                 c.must("up")
                 said.add(one_sentence(c.must("train", "root.yaml", code=1).err.strip().split("\n")[-1]))
-    check(len(said) == 1 and re.search(r'stage 0 of 2, on worker/0: the gradient of "w" has NaN or infinity', *said), f"{said}")
+    check(len(said) == 1 and re.search(r'step \d+: stage 0 of 2, on worker/0: the gradient of "w" has NaN or infinity', *said),
+          f"{said}")
+
+
+def a_step_with_it_is_dropped_by_all_stages(weft):
+    """The GPU of the other stage applies nothing of it; gradients of other steps are clipped by the norm of all."""
+    def made(devices, how, options):
+        with cluster(weft, devices) as c:
+            stages_agree.write_root(c, how + "\non_nan: skip" + STRICT, ", global_clipnorm: 0.3" + options)
+            c.must("up")
+            c.must("train", "root.yaml")
+            check(stages_agree.dropped(c, "root") == 2, f"{devices}: {stages_agree.dropped(c, 'root')} steps are dropped")
+            return losses(c), saved_weights(c, "root")
+    alone = made([GPU0], "strategy: local\nbatch: 2", ", gradient_accumulation_steps: 4")
+    check_same(made([GPU0, GPU1], f"{stages_agree.ROOT}4", ""), alone, "GPUs", 64)
+    for devices in [GPU0, CPU], [CPU, GPU1]:
+        ours = made(devices, f"{stages_agree.ROOT}4", "")
+        check(np.allclose(numbers(ours[0]), numbers(alone[0]), rtol=1e-5), f"{devices}: other losses")
 
 
 def a_job_goes_on_anywhere(weft):
@@ -256,4 +258,4 @@ def what_is_wrong_is_said(weft):
 
 
 main([stages_on_gpus_have_the_bits_of_one_gpu, gradients_are_clipped_on_a_gpu, values_are_copied_once_and_weights_never,
-      a_gradient_that_is_no_number_is_named, whoever_fails_the_losses_stay, a_job_goes_on_anywhere, stages_on_gpus_predict, what_is_wrong_is_said])
+      a_gradient_that_is_no_number_is_named, a_step_with_it_is_dropped_by_all_stages, whoever_fails_the_losses_stay, a_job_goes_on_anywhere, stages_on_gpus_predict, what_is_wrong_is_said])

@@ -205,8 +205,6 @@ static const bad_text bad[] = {
     {JOB "micro_batches: 2\n", WF_USAGE, "/jobs/j.yaml:6: \"micro_batches\" divides batches"},
     {JOB "place: auto\nmicro_batches: 5\n", WF_USAGE,
      "/jobs/j.yaml:7: a batch of 8 is not divided by 5 micro-batches"},
-    {JOB "place: auto\non_nan: skip\n", WF_UNSUPPORTED,
-     "*and on_nan: skip looks at all gradients of a step"},
     {JOB "place: auto\ncompute: float16\n", WF_UNSUPPORTED,
      "*and compute: float16 scales the loss"},
     {JOB "place: auto\ntables: [a]\n", WF_UNSUPPORTED, "*and tables lie on parameter servers"},

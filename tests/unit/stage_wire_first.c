@@ -2,6 +2,8 @@
 /* tests/unit/stage_wire_first.c - the same of the first stage, which others report to. */
 #include "stage_world.h"
 
+#include <math.h>
+
 static wf_status no_records(void *arg, bool trains, const wf_batch **out, wf_err *err)
 {
     (void)arg, (void)trains, (void)out;
@@ -55,8 +57,8 @@ static void begin_round(void)
 
 static void the_first_stage_takes_no_orders(void **state)
 {
-    static const uint16_t kinds[] = {WF_STAGE_ROUND, WF_STAGE_SAVE, WF_STAGE_TUNE,
-                                     WF_STAGE_START, WF_STAGE_STOP, WF_STAGE_SAVED};
+    static const uint16_t kinds[] = {WF_STAGE_ROUND, WF_STAGE_SAVE,  WF_STAGE_TUNE, WF_STAGE_START,
+                                     WF_STAGE_STOP,  WF_STAGE_SAVED, WF_STAGE_APPLY};
     Weft__StageRound none = WEFT__STAGE_ROUND__INIT;
     Weft__Outcome outcome = WEFT__OUTCOME__INIT;
     snapshot was;
@@ -134,10 +136,90 @@ static void results_that_cannot_be_are_refused(void **state)
     assert_refused(was, "comes twice");
 }
 
+#define LARGE 0x1p57 /* what is added to it is rounded to multiples of 32 */
+
+static void send_sums(uint32_t from, uint32_t round, bool finite, size_t n, double first)
+{
+    double squares[4] = {first, 17, 17, 17};
+    Weft__StageSums body = WEFT__STAGE_SUMS__INIT;
+
+    body.finite = finite;
+    body.n_squares = n;
+    body.squares = squares;
+    send_body(from, WF_STAGE_SUMS, round, &body.base);
+}
+
+/* In the order of variables, as one worker adds them up: here another order gives another sum. */
+static void expect_norm(void)
+{
+    const double *all = w.first->sums.all;
+    uint32_t n = (uint32_t)w.prepared->start.n_variables;
+    double sum = 0, other = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        sum += all[i];
+        other += all[n - 1 - i];
+    }
+    assert_true(sum != other);
+    assert_true(w.first->now.norm == sqrt(sum) && w.first->now.norm != sqrt(other));
+}
+
+/* As if the round were a step of a job with global_clipnorm. */
+static void sums_are_looked_at_and_added_up_in_order(void **state)
+{
+    const Weft__Start *job = &w.prepared->start;
+    snapshot was;
+
+    (void)state;
+    begin_first();
+    begin_round();
+    was = look(w.first);
+    send_sums(1, 1, true, 0, 0);
+    assert_refused(was, "which is none that is due"); /* no stage waits for others */
+    w.first->now.trains = true;
+    w.first->sums.squares = calloc(job->n_variables, sizeof(double));
+    w.first->sums.all = calloc(job->n_variables, sizeof(double));
+    was = look(w.first);
+    send_sums(1, 2, true, 2, 1);
+    assert_refused(was, "which is none that is due");
+    send_sums(1, 0, true, 2, 1);
+    assert_dropped(was); /* it is late */
+    send_sums(1, 1, true, 1, 1);
+    assert_refused(was, "1 sums of stage 1");
+    send_sums(1, 1, true, 3, 1);
+    assert_refused(was, "3 sums of stage 1");
+    send_sums(1, 1, true, 2, -1);
+    assert_refused(was, "that cannot be");
+    send_sums(1, 1, true, 2, (double)INFINITY);
+    assert_refused(was, "that cannot be");
+    send_sums(1, 1, false, 0, 0); /* that stage would have failed the step */
+    assert_refused(was, "that cannot be");
+    send_sums(1, 1, true, 2, LARGE);
+    assert_int_equal(w.says, WF_OK);
+    was = look(w.first);
+    assert_int_equal(was.summed, 1);
+    send_sums(1, 1, true, 2, LARGE);
+    assert_refused(was, "which is none that is due");
+    send_sums(2, 1, true, 2, 17);
+    assert_false(wf_stage_can_decide(w.first)); /* its own are not there */
+    for (uint32_t i = 0; i < job->n_variables; i++) {
+        assert_true((w.first->sums.all[i] > 0) == (job->variables[i]->stage > 0));
+        w.first->sums.squares[i] = 15;
+    }
+    assert_int_equal(wf_stage_end_sums(w.first, NULL), WF_OK);
+    assert_true(wf_stage_can_decide(w.first));
+    assert_int_equal(wf_stage_decide(w.first, NULL), WF_OK);
+    turn();
+    expect_norm();
+    assert_int_equal(w.heard[WF_STAGE_APPLY], 1); /* by worker 2; worker 1 has no such stage */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_first_stage_takes_no_orders, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(sums_are_looked_at_and_added_up_in_order, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(results_that_cannot_be_are_refused, set_up, tear_down),
     };
 

@@ -27,6 +27,8 @@
 
 enum { WORKERS = 3, JOB = 7, GENERATION = 4, MS = 1000000, BATCHES = 4, RECORDS = 4 };
 
+static const char *more = ""; /* lines of the job */
+
 static const char TEXT[] =
     "job: j\n"
     "model:\n"
@@ -38,7 +40,6 @@ static const char TEXT[] =
     "loss: sparse_categorical_crossentropy\n"
     "data: {format: npy, train: {x: a.npy, y: b.npy}, eval: {x: a.npy, y: b.npy}}\n"
     "batch: 16\n"
-    "optimizer: adam\n"
     "place: {\"a/*\": worker/0, \"b/*\": worker/1, \"c/*\": worker/2}\n"
     "micro_batches: 4\n";
 
@@ -57,8 +58,9 @@ typedef struct world {
     Weft__Start of_first;
     wf_peer *to_first[WORKERS];
     wf_worker_ops ops;
-    uint32_t heard[256]; /* by the others, of a kind */
-    char said[512];      /* by the last outcome */
+    uint32_t heard[256];   /* by the others, of a kind */
+    char said[512];        /* by the last outcome */
+    Weft__StageSums *sums; /* the last that others were sent */
     int64_t now_ns;
     wf_status says; /* worker 1, to the last message */
     wf_err why;
@@ -106,6 +108,10 @@ static inline void hear(const wf_msg *m)
     Weft__Outcome *body = NULL;
 
     w.heard[m->head.kind]++;
+    if (m->head.kind == WF_STAGE_SUMS) {
+        wf_control_free(&w.sums);
+        assert_int_equal(wf_control_get(m, &weft__stage_sums__descriptor, &w.sums, NULL), WF_OK);
+    }
     if (m->head.kind != WF_STAGE_READY && m->head.kind != WF_STAGE_DONE)
         return;
     assert_int_equal(wf_control_get(m, &weft__outcome__descriptor, &body, NULL), WF_OK);
@@ -176,6 +182,7 @@ typedef struct value {
     uint8_t codec;
     uint16_t generation; /* 0: that of the job */
     uint32_t parts;      /* 0: one */
+    int content;         /* of each byte */
 } value;
 
 static inline void send_value(value v)
@@ -185,7 +192,7 @@ static inline void send_value(value v)
     wf_part parts[2] = {{.slice = v.edge, .codec = v.codec, .bytes = v.bytes},
                         {.slice = v.edge, .codec = v.codec}};
 
-    memset(buf->data, 0, v.bytes);
+    memset(buf->data, v.content, v.bytes);
     m->head.step = v.round;
     m->head.request = v.edge;
     m->head.cut = v.batch;
@@ -218,7 +225,7 @@ static inline void send_round(uint32_t from, uint32_t number, bool trains, uint3
 /* Without gaps: snapshots are compared as memory. */
 typedef struct snapshot {
     uint64_t stage, round, early, forwards, backwards, batches, held, ready, done, taken;
-    uint64_t busy, is_over, updates, why;
+    uint64_t busy, is_over, updates, why, summed, decided, drops;
 } snapshot;
 
 static inline snapshot look(wf_stage *s)
@@ -237,12 +244,16 @@ static inline snapshot look(wf_stage *s)
     out.taken = s->now.taken;
     out.updates = s->own ? s->own->acked : 0;
     out.why = s->why.status;
+    out.summed = s->now.summed;
+    out.decided = s->now.decided;
+    out.drops = s->now.drops;
     for (uint32_t k = 0; s->now.held && k < out.batches; k++)
         for (uint32_t i = 0; i < wf_stage_book_now(s)->n_values; i++)
             out.held += wf_stage_hold(s, k, i)->buf != NULL;
     for (uint32_t i = 0; i < WORKERS; i++) {
         out.ready += s->others[i].ready;
         out.done += s->others[i].done;
+        out.summed += s->others[i].summed;
     }
     return out;
 }
@@ -324,10 +335,12 @@ static inline void make_start(start *s)
 
 static inline void prepare(void)
 {
+    char text[sizeof TEXT + 128];
     wf_restored r;
     wf_err err;
 
-    assert_int_equal(wf_master_prepare("j", TEXT, "j.yaml",
+    snprintf(text, sizeof text, "%s%s", TEXT, more[0] ? more : "optimizer: adam\n");
+    assert_int_equal(wf_master_prepare("j", text, "j.yaml",
                                        &(wf_master_cluster){.n_workers = WORKERS}, &w.prepared,
                                        &err),
                      WF_OK);
@@ -368,6 +381,8 @@ static inline int set_up(void **state)
 static inline int tear_down(void **state)
 {
     (void)state;
+    more = "";
+    wf_control_free(&w.sums);
     wf_stage_free(&w.first);
     wf_graph_free(&w.graph);
     wf_stage_links_close(&w.links);
@@ -393,6 +408,26 @@ static inline void begin_stage(void)
     assert_true(middle()->is_open);
     assert_int_equal(w.heard[WF_STAGE_READY], 1);
     assert_non_null(w.to_middle[2]);
+}
+
+/* All that a round of training brings worker 1; with what is in each byte of it. */
+static inline void send_all(uint32_t round, int content)
+{
+    const Weft__Start *job = &w.prepared->start;
+    int64_t elems;
+
+    for (uint32_t k = 0; k < BATCHES; k++)
+        for (uint32_t i = 0; i < job->n_train_edges; i++) {
+            const Weft__StageEdge *e = job->train_edges[i];
+
+            if (e->to != 1)
+                continue;
+            assert_int_equal(wf_stage_edge_elems(e, RECORDS, &elems, NULL), WF_OK);
+            send_value((value){e->from, round, k, i,
+                               (size_t)elems * wf_dtype_size((wf_dtype)e->dtype), WF_CODEC_BYTES,
+                               .content = content});
+            assert_int_equal(w.says, WF_OK);
+        }
 }
 
 static inline void work(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker/stages/compute.c - the actions of a round: a micro-batch goes forward or back through this
- * stage, and the variables are updated. Where the stage has a thread, its plans, its sums of
- * gradients and its updates run there; what they take is bound before on the worker's thread, which
- * sends what they made.
+ * stage, sums of squares are taken, and the variables are updated. Where the stage has a thread,
+ * its plans, its sums of gradients and its updates run there; what they take is bound before on the
+ * worker's thread, which sends what they made.
  */
 #include "common/base/size.h"
 #include "worker/stages/state.h"
@@ -175,7 +175,9 @@ static wf_status run(wf_stage *s, wf_err *err)
 {
     const wf_stage_computing *c = &s->computing;
 
-    if (c->updates)
+    if (c->doing == WF_DOES_SUMS)
+        return wf_stage_take_squares(s, err);
+    if (c->doing == WF_DOES_UPDATE)
         return wf_stage_update(s, err);
     return wf_stage_run(s, c->part, c->plan, c->batch, &c->key, err);
 }
@@ -185,7 +187,7 @@ static wf_status take_gradients(wf_stage *s, wf_err *err)
 {
     const wf_stage_computing *c = &s->computing;
 
-    for (uint32_t i = 0; !c->updates && i < c->part->n_out; i++)
+    for (uint32_t i = 0; c->doing == WF_DOES_PART && i < c->part->n_out; i++)
         if (c->part->out[i].variable >= 0)
             WF_TRY(wf_stage_take_gradient(s, (uint32_t)c->part->out[i].variable, err));
     return WF_OK;
@@ -214,7 +216,9 @@ static wf_status end(wf_stage *s, wf_err *err)
 {
     const wf_stage_computing *c = &s->computing;
 
-    if (c->updates)
+    if (c->doing == WF_DOES_SUMS)
+        return wf_stage_end_sums(s, err);
+    if (c->doing == WF_DOES_UPDATE)
         return end_update(s, err);
     if (c->plan)
         WF_TRY(give_values(s, c->part, c->batch, err));
@@ -247,9 +251,15 @@ wf_status wf_stage_compute(wf_stage *s, wf_stage_action a, uint32_t batch, wf_er
     return s->computing.plan ? compute(s, err) : end(s, err);
 }
 
+wf_status wf_stage_compute_sums(wf_stage *s, wf_err *err)
+{
+    s->computing = (wf_stage_computing){.doing = WF_DOES_SUMS};
+    return s->sums.squares && !s->now.is_bad ? compute(s, err) : end(s, err);
+}
+
 wf_status wf_stage_compute_update(wf_stage *s, wf_err *err)
 {
-    s->computing = (wf_stage_computing){.updates = true};
+    s->computing = (wf_stage_computing){.doing = WF_DOES_UPDATE};
     return s->now.trains ? compute(s, err) : end(s, err);
 }
 

@@ -213,5 +213,6 @@ wf_status wf_stage_run(wf_stage *s, const wf_stage_part *part, wf_plan *p, uint3
     if (s->on.apart)
         waited = wf_apart_wait(s->on.apart, &bad, rc == WF_OK ? err : NULL);
     rc = rc == WF_OK ? waited : rc;
-    return rc == WF_OK && bad >= 0 ? bad_gradient(&r, bad, err) : rc;
+    s->now.is_bad |= bad >= 0;
+    return rc == WF_OK && bad >= 0 && !s->sums.skips ? bad_gradient(&r, bad, err) : rc;
 }

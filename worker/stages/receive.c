@@ -296,6 +296,13 @@ static wf_status on_tune(wf_stage *s, const wf_msg *m, wf_err *err)
     return rc;
 }
 
+/* Messages that the first stage takes, but for values. */
+static bool is_for_first(uint16_t kind)
+{
+    return kind == WF_STAGE_READY || kind == WF_STAGE_DONE || kind == WF_STAGE_SAVED ||
+           kind == WF_STAGE_SUMS;
+}
+
 wf_status wf_stage_on_message(wf_stage *s, const wf_peer *peer, const wf_msg *m, wf_err *err)
 {
     uint32_t from = sender_of(s, peer, m);
@@ -305,9 +312,7 @@ wf_status wf_stage_on_message(wf_stage *s, const wf_peer *peer, const wf_msg *m,
         return WF_OK;
     if (m->head.kind == WF_STAGE_VALUE)
         return on_value(s, from, m, err);
-    if (first != (m->head.kind == WF_STAGE_READY || m->head.kind == WF_STAGE_DONE ||
-                  m->head.kind == WF_STAGE_SAVED) ||
-        (!first && from != 0) ||
+    if (first != is_for_first(m->head.kind) || (!first && from != 0) ||
         (!s->own && (m->head.kind == WF_STAGE_SAVE || m->head.kind == WF_STAGE_SAVED ||
                      m->head.kind == WF_STAGE_TUNE)))
         return wf_fail(err, WF_PROTO, NULL, "worker/%u: %s to stage %u", wf_stage_worker(s, from),
@@ -324,6 +329,10 @@ wf_status wf_stage_on_message(wf_stage *s, const wf_peer *peer, const wf_msg *m,
         return on_save(s, m, err);
     case WF_STAGE_TUNE:
         return on_tune(s, m, err);
+    case WF_STAGE_SUMS:
+        return wf_stage_on_sums(s, from, m, err);
+    case WF_STAGE_APPLY:
+        return wf_stage_on_apply(s, m, err);
     default:
         return WF_OK;
     }

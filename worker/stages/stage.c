@@ -172,6 +172,7 @@ void wf_stage_free(wf_stage **stage)
     wf_stage_device_close(s);
     wf_exchange_free(&s->own);
     wf_gradients_free(&s->gradients);
+    wf_stage_close_sums(s);
     wf_stage_book_close(&s->books[true]);
     wf_stage_book_close(&s->books[false]);
     wf_pool_free(&s->pool);
@@ -309,8 +310,8 @@ wf_status wf_stage_enter(wf_stage *s, uint32_t number, const wf_stage_round *rou
     memcpy(now->records, round->records, round->n * sizeof *now->records);
     for (uint32_t i = 0; i < round->n; i++)
         now->all += round->records[i];
-    for (size_t i = 1; i < s->conf.start->n_stages; i++)
-        s->others[i].done = false;
+    for (size_t i = 0; i < s->conf.start->n_stages; i++)
+        s->others[i].done = s->others[i].summed = false;
     wf_stage_take_early(s);
     return WF_OK;
 }
@@ -372,6 +373,8 @@ bool wf_stage_can_work(const wf_stage *stage)
     next = wf_schedule_next(&s->now.schedule, &batch);
     if (next != WF_STAGE_NOTHING)
         return wf_stage_may_send(s) && has_inputs(s, next, batch);
+    if (wf_stage_agrees(s) && !s->now.decided)
+        return !s->now.summed || (wf_stage_can_decide(s) && has_results(s));
     if (!s->now.updated)
         return true;
     return wf_stage_is_first(s) && others_are_done(s) && has_results(s);
@@ -393,6 +396,8 @@ static wf_status work(wf_stage *s, wf_err *err)
         return wf_stage_take_results(s, err);
     if (next != WF_STAGE_NOTHING)
         return wf_stage_compute(s, next, batch, err);
+    if (wf_stage_agrees(s) && !s->now.decided)
+        return s->now.summed ? wf_stage_decide(s, err) : wf_stage_compute_sums(s, err);
     if (!s->now.updated)
         return wf_stage_compute_update(s, err);
     s->now.busy = false;

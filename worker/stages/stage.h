@@ -7,7 +7,8 @@
  * stage takes the micro-batches in the order of schedule.h, each action as soon as what it takes
  * has come in. What it makes for other stages goes there at once. At the end of a step each stage
  * updates its variables by the mean of the gradients of all micro-batches, and says so to the
- * first.
+ * first. With `global_clipnorm` or `on_nan: skip` it waits before that for all other stages
+ * (agree.c).
  *
  * A start with a request predicts (predict.c): a round is a split or a part of one, its
  * micro-batches go forward alone, and the first stage takes their results in their order, as they
@@ -21,6 +22,8 @@
  *   stage_round   first -> other   `step` is the round's number
  *   stage_value   any   -> any     one part: `step` is the round, `request` the edge, `cut` the
  *                                  micro-batch
+ *   stage_sums    other -> first   `step` is the round; what its gradients come to
+ *   stage_apply   first -> other   `step` is the round; whether to apply it, and by which norm
  *   stage_done    other -> first   `step` is the round; an outcome
  *   stage_save    first -> other   `cut`; a folder
  *   stage_saved   other -> first   the file
@@ -36,6 +39,8 @@
  *       micro-batches, whichever message came first
  *   T2  a value comes in once for each micro-batch, of the bytes that its edge has for the records
  *   T3  no round begins before all stages have ended the one before
+ *   T4  where stages agree on a step, none updates before all have their gradients, and all do the
+ *       same: a step is dropped whole
  *
  * A worker may have several stages, each on a device of its own. Messages between them wait in a
  * list (links.h), and are taken as those of other workers are.
@@ -71,6 +76,8 @@ typedef struct wf_stage_conf {
     const wf_dataset *train, *eval;
     wf_status (*read)(void *arg, bool trains, const wf_batch **out, wf_err *err);
     void (*release)(void *arg, bool trains, const wf_batch **batch);
+    /* Whether the results of the step under way are finite; asked where others are dropped. */
+    bool (*is_finite)(void *arg);
     /* Of a prediction, in place of the data: a graph whose inputs are the fields of batches, of
      * which those that nobody feeds have no data; and who takes the outputs of each micro-batch, in
      * the order of micro-batches. */
@@ -122,8 +129,10 @@ bool wf_stage_can_work(const wf_stage *s);
 WF_MUST_USE wf_status wf_stage_work(wf_stage *s, wf_err *err);
 /* Whether a round is under way; of the first stage, until all stages have ended it. */
 bool wf_stage_is_busy(const wf_stage *s);
-/* After a round of the first stage: output number `output` of micro-batch `batch`, its elements,
- * and the type of them. NULL: the graph does not give it. */
+/* After a step of the first stage: whether all stages have dropped it. */
+bool wf_stage_is_dropped(const wf_stage *s);
+/* After a round of the first stage, or in conf.is_finite: output number `output` of micro-batch
+ * `batch`, its elements, and the type of them. NULL: the graph does not give it. */
 const void *wf_stage_result(const wf_stage *s, uint32_t output, uint32_t batch, wf_dtype *dtype,
                             size_t *elems);
 

@@ -6,6 +6,7 @@
  *   device.c  values, gradients and runs on a device
  *   predict.c a prediction: constants in place of variables; results
  *   update.c  the variables: gradients, updates, the file of a checkpoint
+ *   agree.c   what all stages have to know before any of them updates
  *   wire.c    messages that go out
  *   receive.c those that come in
  */
@@ -47,6 +48,11 @@ typedef struct wf_stage_early {
 typedef struct wf_stage_now {
     uint32_t number; /* of rounds; 0: none was yet */
     bool busy, updated, trains;
+    /* Where stages agree (agree.c): a gradient of this one is not finite, and the step may be
+     * dropped; what its gradients come to is with the first; the first has said what is done: the
+     * step is dropped, or clipped by the norm of all. */
+    bool is_bad, summed, decided, drops;
+    double norm;
     wf_stage_schedule schedule;
     uint32_t *records;   /* [schedule.batches] */
     uint64_t all;        /* of them */
@@ -56,10 +62,21 @@ typedef struct wf_stage_now {
     uint32_t taken; /* micro-batches of a prediction whose results are with the first stage */
 } wf_stage_now;
 
-/* What is being computed: a part of a micro-batch, or the update of the variables. */
+/* What all stages have to know before any of them updates. */
+typedef struct wf_stage_sums {
+    bool skips;      /* a step with a gradient or result that is not finite is dropped */
+    double *squares; /* [n_variables]: of the gradients of this stage; NULL: no norm is taken */
+    double *all;     /* [n_variables]: of the first stage, those of all */
+    bool *waits;     /* [n_variables]: which have a gradient */
+} wf_stage_sums;
+
+typedef enum wf_stage_doing { WF_DOES_PART = 0, WF_DOES_SUMS, WF_DOES_UPDATE } wf_stage_doing;
+
+/* What is being computed: a part of a micro-batch, the sums of squares of gradients, or the update
+ * of the variables. */
 typedef struct wf_stage_computing {
     bool under_way; /* on the stage's thread */
-    bool updates;
+    wf_stage_doing doing;
     wf_stage_action action;
     uint32_t batch;
     const wf_stage_part *part;
@@ -69,9 +86,10 @@ typedef struct wf_stage_computing {
     wf_err err;
 } wf_stage_computing;
 
-/* Another stage, for the first. */
+/* Another stage, for the first; of itself, that which all stages agree by. */
 typedef struct wf_stage_other {
     bool ready, done;
+    bool summed, finite; /* of this round: its sums are there; its gradients are finite */
 } wf_stage_other;
 
 struct wf_stage {
@@ -82,6 +100,7 @@ struct wf_stage {
     wf_exchange *own;       /* the variables of this stage; NULL: not yet */
     wf_exchange *told;      /* of the first stage: who hears of checkpoints */
     wf_gradients *gradients;
+    wf_stage_sums sums;
     wf_stage_device on;
     wf_pool *pool;      /* of its own; NULL: conf.pool is the worker's */
     wf_stepper *thread; /* NULL: the worker's computes */
@@ -147,6 +166,7 @@ WF_MUST_USE wf_status wf_stage_run(wf_stage *s, const wf_stage_part *part, wf_pl
 /* compute.c: begins what comes next of a round, and ends it: at once, or with
  * wf_stage_end_computing once the thread is done. Errors: those of the parts; of updates. */
 WF_MUST_USE wf_status wf_stage_compute(wf_stage *s, wf_stage_action a, uint32_t batch, wf_err *err);
+WF_MUST_USE wf_status wf_stage_compute_sums(wf_stage *s, wf_err *err);
 WF_MUST_USE wf_status wf_stage_compute_update(wf_stage *s, wf_err *err);
 WF_MUST_USE wf_status wf_stage_end_computing(wf_stage *s, wf_err *err);
 /* Waits until nothing is under way. */
@@ -176,12 +196,29 @@ WF_MUST_USE wf_status wf_stage_take_results(wf_stage *s, wf_err *err);
 WF_MUST_USE wf_status wf_stage_open_variables(wf_stage *s, wf_err *err);
 /* Where the plan of the micro-batch in hand writes a gradient. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_stage_gradient(wf_stage *s, uint32_t variable, float **out, wf_err *err);
-/* It is there. */
+/* It is there. Errors: WF_NUMERIC, unless such a step is dropped. */
 WF_MUST_USE wf_status wf_stage_take_gradient(wf_stage *s, uint32_t variable, wf_err *err);
-/* All are: makes the update. Errors: WF_NUMERIC. */
+/* All are: makes the update, or drops the step. Errors: WF_NUMERIC. */
 WF_MUST_USE wf_status wf_stage_update(wf_stage *s, wf_err *err);
 /* Writes this stage's file of a checkpoint: the result is s->own's. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_stage_save(wf_stage *s, uint32_t cut, const char *folder, wf_err *err);
+
+/* agree.c: whether the stages agree on the round under way. */
+bool wf_stage_agrees(const wf_stage *s);
+/* Makes what that needs, by the optimizer's options. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_stage_open_sums(wf_stage *s, const wf_opt *opt, wf_err *err);
+void wf_stage_close_sums(wf_stage *s);
+/* Takes the sums of squares of the gradients of this stage, on any thread; then the first is told.
+ * Errors: what the device says; WF_NOMEM. */
+WF_MUST_USE wf_status wf_stage_take_squares(wf_stage *s, wf_err *err);
+WF_MUST_USE wf_status wf_stage_end_sums(wf_stage *s, wf_err *err);
+/* Of the first stage: whether it has heard of all; and what is done then, which it tells the
+ * others. Errors: WF_NOMEM. */
+bool wf_stage_can_decide(const wf_stage *s);
+WF_MUST_USE wf_status wf_stage_decide(wf_stage *s, wf_err *err);
+/* Messages of both. Errors: WF_PROTO. */
+WF_MUST_USE wf_status wf_stage_on_sums(wf_stage *s, uint32_t from, const wf_msg *m, wf_err *err);
+WF_MUST_USE wf_status wf_stage_on_apply(wf_stage *s, const wf_msg *m, wf_err *err);
 
 /* wire.c */
 /* The first stage starts the others. Errors: WF_NOMEM; of dialling. */

@@ -27,10 +27,13 @@ static wf_status new_gradients(wf_stage *s, wf_err *err)
     }
     rc = wf_rule_get(start->rule, start->options, start->n_options, &opt, err);
     if (rc == WF_OK)
+        rc = wf_stage_open_sums(s, &opt, err);
+    if (rc == WF_OK)
         rc = wf_gradients_new(&(wf_gradients_conf){.opt = &opt,
                                                    .variables = rows,
                                                    .n = (uint32_t)start->n_variables,
                                                    .devices = &s->conf.device,
+                                                   .checked = s->sums.skips || s->sums.squares,
                                                    .pool = s->conf.pool},
                               &s->gradients, err);
     free(rows);
@@ -79,27 +82,45 @@ wf_status wf_stage_gradient(wf_stage *s, uint32_t variable, float **out, wf_err 
                    s->conf.start->variables[variable]->name);
 }
 
-static wf_status leave(void *arg, uint32_t variable, wf_err *err)
+/* What is on a device has been looked at (device.c). */
+static wf_status look(wf_stage *s, uint32_t variable, wf_err *err)
 {
-    wf_stage *s = arg;
-    const float *push =
-        wf_gradients_of_step(s->gradients, 0, variable); /* device.c looks at its own */
+    const float *push = wf_gradients_of_step(s->gradients, 0, variable);
     const Weft__Variable *v = s->conf.start->variables[variable];
 
-    if (!wf_stage_is_apart(s, variable) && !wf_all_finite(push, count_of(v)))
-        return wf_fail(err, WF_NUMERIC, "lower the learning rate, or take on_nan: rollback",
-                       "the gradient of \"%.200s\" has NaN or infinity", v->name);
+    if (wf_stage_is_apart(s, variable) || wf_all_finite(push, count_of(v)))
+        return WF_OK;
+    s->now.is_bad = true;
+    if (s->sums.skips)
+        return WF_OK;
+    return wf_fail(err, WF_NUMERIC, "lower the learning rate, or take on_nan: rollback",
+                   "the gradient of \"%.200s\" has NaN or infinity", v->name);
+}
+
+static wf_status push(void *arg, uint32_t variable, wf_err *err)
+{
+    wf_stage *s = arg;
+
     return wf_exchange_push(s->own, step_of(s), variable, err);
 }
 
 wf_status wf_stage_take_gradient(wf_stage *s, uint32_t variable, wf_err *err)
 {
-    return wf_gradients_take(s->gradients, variable) ? leave(s, variable, err) : WF_OK;
+    bool leaves = wf_gradients_take(s->gradients, variable);
+
+    if (leaves || wf_gradients_waits(s->gradients, variable))
+        WF_TRY(look(s, variable, err));
+    return leaves ? push(s, variable, err) : WF_OK;
 }
 
 wf_status wf_stage_update(wf_stage *s, wf_err *err)
 {
-    WF_TRY(wf_gradients_end(s->gradients, leave, s, err));
+    if (s->now.drops) {
+        WF_TRY(wf_exchange_drop_step(s->own, step_of(s), err));
+    } else {
+        wf_exchange_clip_by(s->own, s->now.norm);
+        WF_TRY(wf_gradients_end_by(s->gradients, s->now.norm, push, s, err));
+    }
     return wf_exchange_end_step(s->own, step_of(s), err);
 }
 
