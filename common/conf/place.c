@@ -4,6 +4,7 @@
 #include "common/conf/place.h"
 #include "common/tensor/device.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,6 +106,25 @@ static wf_status refuse(const wf_conf_reader *r, int line, const char *what, con
                    what, why);
 }
 
+/* `batch` counts all records of a step here, and those of a part of it there. A number that is out
+ * of its range is for the optimizer to refuse. */
+static wf_status check_accumulation(const wf_conf_reader *r, const wf_job_conf *j, wf_err *err)
+{
+    enum { MOST = 1 << 16 };
+    const double wanted = wf_conf_number(&j->optimizer, "gradient_accumulation_steps", 1);
+    uint64_t steps;
+
+    if (!(wanted >= 2 && wanted <= MOST))
+        return WF_OK;
+    steps = (uint64_t)wanted;
+    return wf_fail(err, WF_UNSUPPORTED, "leave gradient_accumulation_steps out",
+                   "%s:%d: \"place\" adds up gradients over \"micro_batches\": raise these "
+                   "instead; batch: %" PRIu64 " with micro_batches: %" PRIu64
+                   " has the records of %" PRIu64 " batches in each step",
+                   r->path, j->place_line, j->batch * steps,
+                   steps * (j->micro_batches ? j->micro_batches : 1), steps);
+}
+
 wf_status wf_check_place(const wf_conf_reader *r, const wf_job_conf *j, wf_err *err)
 {
     if (!j->place_line && j->micro_batches_line)
@@ -125,9 +145,7 @@ wf_status wf_check_place(const wf_conf_reader *r, const wf_job_conf *j, wf_err *
         return refuse(r, j->place_line, "compute: float16",
                       "scales the loss by what it finds in all gradients of a step",
                       "take compute: bfloat16", err);
-    if (wf_conf_number(&j->optimizer, "gradient_accumulation_steps", 1) > 1)
-        return refuse(r, j->place_line, "gradient_accumulation_steps",
-                      "is what \"micro_batches\" does", "take a larger batch", err);
+    WF_TRY(check_accumulation(r, j, err));
     if (j->grows)
         return refuse(r, j->place_line, "new_files", "wants all workers to open the files",
                       "leave new_files out", err);

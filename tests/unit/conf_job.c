@@ -208,6 +208,15 @@ static const bad_text bad[] = {
     {JOB "place: auto\ncompute: float16\n", WF_UNSUPPORTED,
      "*and compute: float16 scales the loss"},
     {JOB "place: auto\ntables: [a]\n", WF_UNSUPPORTED, "*and tables lie on parameter servers"},
+    {"job: j\n" MODEL DATA "batch: 8\noptimizer: {sgd: {gradient_accumulation_steps: 4}}\n"
+     "place: auto\n",
+     WF_UNSUPPORTED,
+     "*over \"micro_batches\": raise these instead; batch: 32 with micro_batches: 4 has the "
+     "records "
+     "of 4 batches in each step"},
+    {"job: j\n" MODEL DATA "batch: 8\noptimizer: {sgd: {gradient_accumulation_steps: 4}}\n"
+     "place: auto\nmicro_batches: 2\n",
+     WF_UNSUPPORTED, "*batch: 32 with micro_batches: 8 has"},
     {JOB "placement: {balanced: true}\n", WF_USAGE,
      "/jobs/j.yaml:6: unknown key \"balanced\"; did you mean \"balance\"?"},
     {JOB "placement: {balance: often}\n", WF_USAGE,
