@@ -56,14 +56,11 @@ wf_status wf_place_cluster(const char *path, bool make, wf_cluster_conf **out, w
                    "there is no cluster.yaml here, and no local cluster was started here");
 }
 
-uint32_t wf_place_workers(const char *path)
+uint32_t wf_place_workers(const char *path, wf_cluster_conf **conf)
 {
-    wf_cluster_conf *conf = NULL;
-    wf_status rc = wf_place_cluster(path, false, &conf, NULL);
-    uint32_t n = rc == WF_OK ? conf->n_workers : rc == WF_NOTFOUND && !path ? LOCAL_WORKERS : 0;
+    wf_status rc = wf_place_cluster(path, false, conf, NULL);
 
-    wf_cluster_free(&conf);
-    return n;
+    return rc == WF_OK ? (*conf)->n_workers : rc == WF_NOTFOUND && !path ? LOCAL_WORKERS : 0;
 }
 
 /* A copy is the text behind one comment line that says where it comes from. */

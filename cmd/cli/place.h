@@ -18,8 +18,8 @@
 WF_MUST_USE wf_status wf_place_cluster(const char *path, bool make, wf_cluster_conf **out,
                                        wf_err *err);
 /* How many workers that cluster has; those of a local one where there is none yet, and 0 where its
- * file cannot be read. */
-uint32_t wf_place_workers(const char *path);
+ * file cannot be read. *conf is the cluster, which is the caller's; NULL in these two cases. */
+uint32_t wf_place_workers(const char *path, wf_cluster_conf **conf);
 /* The folders in which a cluster's runs have one each. */
 typedef struct wf_place_runs {
     char jobs[PATH_MAX];

@@ -84,7 +84,9 @@ static void warn_of_batch(const wf_submission *s)
 wf_status wf_submission_open(const char *path, const wf_submit_options *options, wf_submission *s,
                              wf_err *err)
 {
-    const wf_checks checks = {.warn = options->warned ? NULL : wf_library_warn, .data = true};
+    const wf_checks checks = {.warn = options->warned ? NULL : wf_library_warn,
+                              .data = true,
+                              .cluster = options->cluster};
 
     *s = (wf_submission){.path = path, .options = *options};
     WF_TRY(read_text(path, options, &s->text, err));
@@ -249,7 +251,8 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 
     WF_TRY(wf_args(flags, argc, argv, 1, 1, &words, err));
     WF_TRY(wf_place_cluster(cluster, false, &conf, err));
-    o.workers = wf_place_workers(cluster);
+    o.workers = conf->n_workers;
+    o.cluster = conf;
     rc = wf_submission_open(words.word[0], &o, &s, err);
     if (rc == WF_OK)
         rc = wf_submission_check_resume(conf, &s, err);

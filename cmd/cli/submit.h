@@ -13,12 +13,13 @@
 
 /* How a job is to be submitted; what the options of train and submit say. */
 typedef struct wf_submit_options {
-    bool resume;      /* go on with its newest run */
-    const char *name; /* in place of the one in the file; or NULL */
-    wf_words set;     /* KEY=VALUE: in place of what the file says */
-    uint32_t workers; /* that will train it; 0: not known */
-    bool prune;       /* drop the runs that are more than the job keeps */
-    bool warned;      /* the compiler's warnings were printed before */
+    bool resume;                    /* go on with its newest run */
+    const char *name;               /* in place of the one in the file; or NULL */
+    wf_words set;                   /* KEY=VALUE: in place of what the file says */
+    uint32_t workers;               /* that will train it; 0: not known */
+    const wf_cluster_conf *cluster; /* the same, and their devices; NULL: not known. Borrowed */
+    bool prune;                     /* drop the runs that are more than the job keeps */
+    bool warned;                    /* the compiler's warnings were printed before */
 } wf_submit_options;
 
 /* A job file that has been checked here, where errors can name its lines. */

@@ -120,7 +120,7 @@ static wf_status run(int argc, char *argv[], wf_err *err)
 {
     wf_submit_options o = {.prune = true};
     const char *cluster = NULL, *device = NULL;
-    wf_cluster_conf *conf = NULL;
+    wf_cluster_conf *conf = NULL, *known = NULL;
     wf_submission s = {0};
     bool local = false, check = false, detached = false;
     wf_words words;
@@ -143,7 +143,8 @@ static wf_status run(int argc, char *argv[], wf_err *err)
         return wf_fail(err, WF_USAGE, "name it under devices of a worker in cluster.yaml",
                        "--device is for --local");
     /* Errors in the job are found before a cluster is started for it. */
-    o.workers = local ? 1 : wf_place_workers(cluster);
+    o.workers = local ? 1 : wf_place_workers(cluster, &known);
+    o.cluster = known;
     rc = wf_submission_open(words.word[0], &o, &s, err);
     if (rc == WF_OK && check)
         print_facts(&s);
@@ -154,6 +155,7 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     if (rc == WF_OK && !check)
         rc = local ? run_local(conf, &s, device, err) : run_on(conf, &s, detached, err);
     wf_submission_close(&s);
+    wf_cluster_free(&known);
     wf_cluster_free(&conf);
     return rc;
 }

@@ -170,35 +170,25 @@ static uint32_t fewest_ps(const wf_job_conf *job, const wf_strategy *strategy)
     return n;
 }
 
-/* How many workers there are is for the master to say. */
-static wf_status divide(const wf_job_conf *job, wf_compile_spec *spec, wf_err *err)
+/* Among the workers of the cluster. Where that is not known, how many there are is for the master
+ * to say, and what devices they have. */
+static wf_status divide(const wf_job_conf *job, const wf_worker_devices workers[],
+                        uint32_t n_workers, wf_compile_spec *spec, wf_err *err)
 {
-    const wf_stage_workers of = {.n = wf_stages_workers(job)};
+    const wf_stage_workers of = {workers, workers ? n_workers : wf_stages_workers(job)};
     wf_stage_home homes[WF_STAGES_MOST];
     uint32_t n;
 
+    if (!wf_job_is_divided(job) || (!workers && wf_stages_name_devices(job)))
+        return WF_OK;
     WF_TRY(wf_stages_of_job(job, &of, homes, &n, err));
     wf_stages_put(job, homes, n, spec);
     return WF_OK;
 }
 
-static wf_status check_mode(const wf_job_conf *job, wf_compile_mode mode, const wf_checks *checks,
-                            wf_job_facts *facts, wf_err *err)
+static wf_status check_compiled(const wf_job_conf *job, bool train, const wf_compiled *c,
+                                const wf_checks *checks, wf_job_facts *facts, wf_err *err)
 {
-    const char *otherwise = job->place_line ? "stages" : "parameter_server";
-    const wf_strategy *strategy = wf_strategy_find(job->strategy ? job->strategy : otherwise);
-    bool train = mode == WF_COMPILE_TRAIN;
-    wf_compile_spec spec;
-    wf_compiled *c = NULL;
-    wf_model model;
-    wf_status rc = WF_OK;
-
-    wf_compile_spec_of_job(job, mode, strategy, fewest_ps(job, strategy), &model, &spec);
-    spec.read_weights = wf_pretrained_read;
-    spec.train_metrics = train;
-    if (wf_job_is_divided(job) && !wf_stages_name_devices(job)) /* that is for the master too */
-        WF_TRY(divide(job, &spec, err));
-    WF_TRY(wf_compile(&spec, &c, err));
     for (size_t i = 0; train && checks->warn && i < c->n_warnings; i++)
         checks->warn(checks->arg, c->warnings[i]);
     if (train && checks->warn)
@@ -208,9 +198,33 @@ static wf_status check_mode(const wf_job_conf *job, wf_compile_mode mode, const 
     else
         take_metrics(c, facts);
     if (checks->data && train)
-        rc = check_data(job, &job->train, c, checks, &facts->train_records, err);
-    else if (checks->data && wf_job_evaluates(job))
-        rc = check_data(job, &job->eval, c, checks, &facts->eval_records, err);
+        return check_data(job, &job->train, c, checks, &facts->train_records, err);
+    if (checks->data && wf_job_evaluates(job))
+        return check_data(job, &job->eval, c, checks, &facts->eval_records, err);
+    return WF_OK;
+}
+
+static wf_status check_mode(const wf_job_conf *job, wf_compile_mode mode, const wf_checks *checks,
+                            wf_job_facts *facts, wf_err *err)
+{
+    const char *otherwise = job->place_line ? "stages" : "parameter_server";
+    const wf_strategy *strategy = wf_strategy_find(job->strategy ? job->strategy : otherwise);
+    const wf_cluster_conf *cluster = checks->cluster;
+    wf_worker_devices workers[WF_CONF_MAX_TASKS];
+    wf_compile_spec spec;
+    wf_compiled *c = NULL;
+    wf_model model;
+    wf_status rc;
+
+    wf_compile_spec_of_job(job, mode, strategy, fewest_ps(job, strategy), &model, &spec);
+    spec.read_weights = wf_pretrained_read;
+    spec.train_metrics = mode == WF_COMPILE_TRAIN;
+    for (uint32_t i = 0; cluster && i < cluster->n_workers; i++)
+        workers[i] =
+            (wf_worker_devices){cluster->workers[i].devices, cluster->workers[i].n_devices};
+    WF_TRY(divide(job, cluster ? workers : NULL, cluster ? cluster->n_workers : 0, &spec, err));
+    WF_TRY(wf_compile(&spec, &c, err));
+    rc = check_compiled(job, mode == WF_COMPILE_TRAIN, c, checks, facts, err);
     wf_compiled_free(&c);
     return rc;
 }

@@ -14,6 +14,8 @@ typedef struct wf_checks {
     void (*warn)(void *arg, const char *sentence); /* what the compiler warns of; or NULL */
     void *arg;
     bool data; /* read the data, too, and hold it against the model and its loss */
+    const wf_cluster_conf *cluster; /* that will train it: `place` is held against its workers and
+                                     * their devices; NULL: it is not known */
 } wf_checks;
 
 /* What a check has found out. */

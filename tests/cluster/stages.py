@@ -268,9 +268,14 @@ def what_cannot_be_divided_is_said(weft):
         check('"place" divides the model among workers' in failed and "the cluster has 1 ps" in failed, failed)
     with Cluster(weft, ps=0, workers=2) as c:
         write_job(c, FOUR)
+        for words in ("train",), ("train", "--check"):  # before anything is started
+            failed = one_sentence(c.must(*words, "divided.yaml", code=2).err)
+            check(re.match(r'weft: divided\.yaml:\d+: place: "block2/\*" is to be on worker/2, and the cluster has 2 workers', failed),
+                  failed)
+            check(not os.path.exists(c.path(".weft", "logs")), "a cluster was started")
         c.must("up")
-        failed = one_sentence(c.must("train", "divided.yaml", code=1).err)
-        check('"block2/*" is to be on worker/2, and the cluster has 2 workers' in failed, failed)
+        failed = one_sentence(c.must("submit", "divided.yaml", code=2).err)
+        check('"block2/*" is to be on worker/2' in failed, failed)
         write_job(c, TWO.replace("norm1", "nrm1"))
         failed = one_sentence(c.must("train", "divided.yaml", code=2).err)
         check('place: "nrm1/*" matches no variable of the model; there is "' in failed, failed)

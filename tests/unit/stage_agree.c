@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/unit/stage_agree.c - a stage of a step that all stages apply or none does: it sends what its
- * gradients come to, and waits for the first with its update. What it is sent that cannot be is
+/* tests/unit/stage_agree.c - a stage of a step that all stages apply or none does: it sends what
+ * its gradients come to, and waits for the first with its update. What it is sent that cannot be is
  * refused, and the stage is as it was. */
 #include "stage_world.h"
 
@@ -108,7 +108,8 @@ static void a_step_is_dropped_by_all(void **state)
     (void)state;
     begin_stage();
     before = weights();
-    for (uint32_t round = 1; round <= 2; round++) { /* this stage's gradients are bad; another's are */
+    for (uint32_t round = 1; round <= 2;
+         round++) { /* this stage's gradients are bad; another's are */
         snapshot was;
 
         send_round(0, round, true, BATCHES, RECORDS);

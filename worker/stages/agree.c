@@ -31,7 +31,8 @@ wf_status wf_stage_open_sums(wf_stage *s, const wf_opt *opt, wf_err *err)
     sums->squares = calloc(n + 1, sizeof *sums->squares);
     sums->all = calloc(n + 1, sizeof *sums->all);
     sums->waits = calloc(n + 1, sizeof *sums->waits);
-    return sums->squares && sums->all && sums->waits ? WF_OK : wf_fail_nomem(err, n * sizeof(double));
+    return sums->squares && sums->all && sums->waits ? WF_OK
+                                                     : wf_fail_nomem(err, n * sizeof(double));
 }
 
 void wf_stage_close_sums(wf_stage *s)
@@ -163,9 +164,11 @@ bool wf_stage_is_dropped(const wf_stage *s)
 
 static wf_status bad_message(const wf_stage *s, uint32_t from, const wf_msg *m, wf_err *err)
 {
-    return wf_fail(err, WF_PROTO, NULL, "worker/%u: %s of round %u, which is none that is due "
-                   "(round %u is under way)", wf_stage_worker(s, from), wf_kind_name(m->head.kind),
-                   m->head.step, s->now.number);
+    return wf_fail(err, WF_PROTO, NULL,
+                   "worker/%u: %s of round %u, which is none that is due "
+                   "(round %u is under way)",
+                   wf_stage_worker(s, from), wf_kind_name(m->head.kind), m->head.step,
+                   s->now.number);
 }
 
 /* Whether they are as the stage of another worker has them: gradients that are not finite fail the
