@@ -4,13 +4,13 @@
 #include "common/base/clock.h"
 #include "common/base/rng.h"
 #include "common/base/size.h"
-#include "common/wire/wait.h"
 #include "common/wire/wires.h"
 #include "runtime/master_loop.h"
 #include "worker/trainer.h"
 #include "worker/worker.h"
 
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +41,25 @@ static int64_t wall_ms(void *arg)
     return wf_wall_ns() / WF_NS_PER_MS;
 }
 
+/* What its only worker has. */
+static wf_status set_devices(wf_fit *f, const wf_fit_conf *how, wf_err *err)
+{
+    const char **devices = wf_arena_array(f->conf->arena, how->n_devices + 1, sizeof(*devices));
+
+    if (!devices)
+        return wf_fail_nomem(err, how->n_devices * sizeof(*devices));
+    for (size_t i = 0; i < how->n_devices; i++) {
+        devices[i] = wf_arena_strdup(f->conf->arena, how->devices[i]);
+        if (!devices[i])
+            return wf_fail_nomem(err, strlen(how->devices[i]));
+    }
+    if (how->n_devices) {
+        f->conf->workers[0].devices = devices;
+        f->conf->workers[0].n_devices = (uint32_t)how->n_devices;
+    }
+    return WF_OK;
+}
+
 static wf_status make_conf(wf_fit *f, const wf_fit_conf *conf, wf_err *err)
 {
     char folder[PATH_MAX];
@@ -49,7 +68,8 @@ static wf_status make_conf(wf_fit *f, const wf_fit_conf *conf, wf_err *err)
         return wf_fail(err, WF_INVALID, NULL, "the path %.200s is too long", conf->state_dir);
     WF_TRY(wf_cluster_local(folder, 0, 1, false, &f->conf, err));
     f->conf->checkpoint_dir = wf_arena_strdup(f->conf->arena, conf->checkpoint_dir);
-    return f->conf->checkpoint_dir ? WF_OK : wf_fail_nomem(err, strlen(conf->checkpoint_dir));
+    return f->conf->checkpoint_dir ? set_devices(f, conf, err)
+                                   : wf_fail_nomem(err, strlen(conf->checkpoint_dir));
 }
 
 static wf_disk *disk_of(const wf_fit_conf *how)
@@ -68,8 +88,8 @@ static wf_status open_master(wf_fit *f, const wf_fit_conf *how, wf_err *err)
     conf.cluster = f->conf->name;
     snprintf(f->jobs, sizeof f->jobs, "%s/jobs",
              how->state_dir); /* shorter than that of make_conf */
-    WF_TRY(wf_master_loop_open(&f->loop, f->conf, conf.incarnation, "", f->jobs, "local",
-                               disk_of(how), err));
+    WF_TRY(wf_master_loop_open(&f->loop, f->conf, conf.incarnation, "", f->jobs,
+                               how->n_devices ? "stages" : "local", disk_of(how), err));
     f->loop.optimizer = how->optimizer;
     wf_master_loop_admit(&f->loop, &conf);
     WF_TRY(wf_net_new(&conf, &f->master_net, err));
@@ -95,8 +115,8 @@ static wf_status open_worker(wf_fit *f, const wf_fit_conf *how, wf_err *err)
     WF_TRY(wf_wires_dial(f->wires, MASTER, &t, err));
     WF_TRY(wf_net_dial(f->worker_net, to, MASTER, &t, &master, err));
     WF_TRY(wf_pool_new(how->threads, &f->pool, err));
-    WF_TRY(wf_trainer_new(&(wf_trainer_conf){.devices = &device,
-                                             .n_devices = 1,
+    WF_TRY(wf_trainer_new(&(wf_trainer_conf){.devices = how->n_devices ? how->devices : &device,
+                                             .n_devices = how->n_devices ? how->n_devices : 1,
                                              .pool = f->pool,
                                              .jobs_dir = f->jobs,
                                              .loss_log = how->loss_log,
@@ -188,15 +208,17 @@ static bool has_message(wf_net *net)
     return false;
 }
 
-/* Sleeps until something is due or done in the background, for `ms` at most. */
+/* Sleeps until something is due or done in the background, or by a stage, for `ms` at most. */
 static void rest(const wf_fit *f, int64_t ms)
 {
+    struct pollfd fds[] = {{.fd = wf_background_fd(f->loop.background), .events = POLLIN},
+                           {.fd = wf_trainer_fd(f->trainer), .events = POLLIN}};
     int64_t now_ns = wf_now_ns();
     int64_t until_ns =
         WF_MIN(wf_net_deadline(f->master_net, now_ns), wf_net_deadline(f->worker_net, now_ns));
 
     ms = WF_MIN(ms, (until_ns - now_ns + WF_NS_PER_MS - 1) / WF_NS_PER_MS);
-    wf_wait(NULL, 0, wf_background_fd(f->loop.background), ms, NULL);
+    poll(fds, WF_COUNT(fds), (int)ms);
 }
 
 wf_status wf_fit_turn(wf_fit *f, int64_t ms, wf_err *err)
@@ -206,7 +228,8 @@ wf_status wf_fit_turn(wf_fit *f, int64_t ms, wf_err *err)
 
     WF_TRY(wf_master_loop_turn(&f->loop, f->master_net, wf_now_ns(), &any, err));
     WF_TRY(turn_worker(f, &any, err));
-    if (!any && !has_message(f->master_net) && !has_message(f->worker_net))
+    if (!any && !has_message(f->master_net) && !has_message(f->worker_net) &&
+        !wf_trainer_is_busy(f->trainer))
         rest(f, WF_MIN(ms, (int64_t)LONGEST_MS));
     return WF_OK;
 }

@@ -20,9 +20,11 @@ typedef struct wf_fit wf_fit;
 typedef struct wf_fit_conf {
     const char *state_dir; /* absolute; the journal is in its folder "local", runs are in "jobs" */
     const char *checkpoint_dir;
-    uint32_t threads;               /* of the executor */
-    const char *device;             /* of its plans: "cuda:0"; NULL: the cpu */
-    const char *loss_log;           /* as in wf_trainer_conf */
+    uint32_t threads;           /* of the executor */
+    const char *device;         /* of its plans: "cuda:0"; NULL: the cpu */
+    const char *const *devices; /* [n_devices]: likewise, of a job whose model is divided among */
+    size_t n_devices;           /* them (`place`), a stage on each; 0: no model is divided */
+    const char *loss_log;       /* as in wf_trainer_conf */
     const struct wf_memory *memory; /* likewise: borrowed until wf_fit_close */
     const wf_named_list *optimizer; /* as in wf_master_loop: borrowed until wf_fit_close */
     bool temporary;                 /* both folders go when it is over: nothing has to be durable */

@@ -2,6 +2,7 @@
 /* cmd/cli/train.c */
 #include "cmd/cli/cli.h"
 #include "cmd/cli/following.h"
+#include "cmd/cli/library.h"
 #include "cmd/cli/place.h"
 #include "cmd/cli/submit.h"
 #include "cmd/cli/super.h"
@@ -9,6 +10,7 @@
 #include "cmd/cli/visit.h"
 #include "common/base/size.h"
 #include "common/base/subnormal.h"
+#include "common/compile/compile.h"
 #include "common/kernels/pool.h"
 #include "runtime/fit.h"
 
@@ -24,16 +26,38 @@ static uint32_t count_threads(void)
     return n < 1 ? 1 : (uint32_t)WF_MIN(n, (long)WF_POOL_MAX);
 }
 
+/* The devices of the stages of a model that is divided in this process. Where that cannot be, it
+ * trains whole, and the user hears of it. */
+static size_t stages_here(const wf_submission *s, const char *device,
+                          const char *devices[WF_STAGES_MOST])
+{
+    size_t n = device ? 0 : wf_stages_devices(s->job, devices);
+    char text[PATH_MAX + 256];
+
+    if (!wf_job_is_divided(s->job) || n)
+        return n;
+    snprintf(
+        text, sizeof text,
+        "%s:%d: \"place\" has no effect: --local is one worker, which trains the whole model%s; "
+        "for stages here let place name devices alone, like cpu:0 and cpu:1",
+        s->path, s->job->place_line, device ? " on the one --device" : "");
+    wf_library_warn(NULL, text);
+    return 0;
+}
+
 /* In this process, beside no cluster; a copy of the job is kept where other commands look for it.
  */
 static wf_status run_local(const wf_cluster_conf *conf, wf_submission *s, const char *device,
                            wf_err *err)
 {
     char again[PATH_MAX + 64];
+    const char *devices[WF_STAGES_MOST];
     const wf_fit_conf how = {.state_dir = conf->state_dir,
                              .checkpoint_dir = conf->checkpoint_dir,
                              .threads = count_threads(),
                              .device = device,
+                             .devices = devices,
+                             .n_devices = stages_here(s, device, devices),
                              .loss_log = getenv("WEFT_LOSS_LOG")};
     wf_fit *f = NULL;
     wf_ask_way way;
@@ -172,7 +196,9 @@ const wf_cmd wf_cmd_train = {
         "closed terminal stop the job with a checkpoint.\n"
         "  --resume          continue the job's newest run from its newest checkpoint\n"
         "  --local           train in this process, without a cluster; checkpoints are kept where\n"
-        "                    the cluster of this folder keeps them\n"
+        "                    the cluster of this folder keeps them; a job whose place names "
+        "devices\n"
+        "                    alone (cpu:0, cpu:1) has a stage on each\n"
         "  --device NAME     with --local: where to compute, like cuda:0 (default: cpu)\n"
         "  --check           check the job and its data, and train nothing\n"
         "  -d, --detach      return when the job is submitted; the cluster stays up\n"

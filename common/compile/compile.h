@@ -402,6 +402,9 @@ WF_MUST_USE wf_status wf_stages_of_job(const wf_job_conf *job, const wf_stage_wo
 uint32_t wf_stages_workers(const wf_job_conf *job);
 /* Whether it names devices, which a cluster alone brings into an order. */
 bool wf_stages_name_devices(const wf_job_conf *job);
+/* The devices that it names, in the order in which it does, borrowed of the job, for whoever has
+ * the first worker alone; 0, if they are fewer than two, or it speaks of anything else. */
+size_t wf_stages_devices(const wf_job_conf *job, const char *devices[WF_STAGES_MOST]);
 /* Has a spec of the job divide its model among these homes, whose names it borrows: batches are
  * micro-batches then. */
 void wf_stages_put(const wf_job_conf *job, const wf_stage_home homes[], uint32_t n,

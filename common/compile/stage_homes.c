@@ -46,6 +46,26 @@ bool wf_stages_name_devices(const wf_job_conf *job)
     return false;
 }
 
+size_t wf_stages_devices(const wf_job_conf *job, const char *devices[WF_STAGES_MOST])
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < job->n_stages; i++) {
+        const wf_conf_stage *s = &job->stages[i];
+        bool known = false;
+
+        if (s->worker > 0 || !s->device)
+            return 0;
+        for (size_t k = 0; k < n; k++)
+            known |= wf_stage_same_device(devices[k], s->device);
+        if (!known && n == WF_STAGES_MOST)
+            return 0;
+        if (!known)
+            devices[n++] = s->device;
+    }
+    return n < 2 ? 0 : n;
+}
+
 /* Where nobody knows the devices of workers, they are in the order in which the job names them. */
 static uint32_t order_of_naming(const found homes[], uint32_t n, const wf_conf_stage *s)
 {

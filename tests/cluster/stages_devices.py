@@ -7,9 +7,10 @@ Stages are what they are on workers of their own: losses and weights have the sa
 """
 import os
 import re
+import signal
 import sys
 
-from weftlib import Cluster, check, main, needs, one_sentence
+from weftlib import Cluster, check, main, needs, one_sentence, until
 
 needs("numpy", "safetensors")
 import numpy as np  # noqa: E402
@@ -168,6 +169,36 @@ def over_tcp_and_with_short_batches(weft):
                "3 micro-batches", 130)
 
 
+def a_process_alone_has_stages_too(weft):
+    """With --local and devices alone in place: on processors and GPUs, stopped and resumed, and with stages that agree. Other
+    places have no effect there, which is said."""
+    kinds = {"epochs": 40, "every_steps": 5000, "clip": 0.6, "bad": 200}
+    skip = "\non_nan: skip"
+    gpus = trained(weft, TWO + STRICT, [["cuda:0"], ["cuda:1"]])
+    for how, want, kinds in ((place("cpu:0", "cpu:1"), one_worker(weft), {}), (place("cuda:0", "worker/0/cuda:1"), gpus, {}),
+                             (place("cpu:1", "cpu:0") + skip, one_worker(weft, "on_nan: skip", **kinds), kinds)):
+        with cluster(weft, [["cpu"]]) as c:
+            write_job(c, how, **kinds)
+            training = c.start("train", "--local", "divided.yaml")
+            if kinds:
+                until(lambda: os.path.exists(c.path("losses")) and len(losses(c)) > 100, "some steps")
+                training.send_signal(signal.SIGINT)
+                result = c.end_of(training, 60)
+                check(len(losses(c)) < 2000 and "--local" in result.out + result.err, f"it was not stopped: {result}")
+                training = c.start("train", "--local", "--resume", "divided.yaml")
+            result = c.end_of(training, 60)
+            check(result.code == 0 and "no effect" not in result.err, f"{result}")
+            check_same((losses(c), saved_weights(c, "divided")), want, how, 2000 if kinds else 200)
+    whole = trained(weft, "strategy: local", [["cpu"]], epochs=1)
+    for how, words in ((TWO, []), ("place: auto", []), (place("cpu:0", "cpu:1"), ["--device", "cpu"])):
+        with cluster(weft, [["cpu"]]) as c:
+            write_job(c, how, epochs=1)
+            result = c.must("train", "--local", *words, "divided.yaml")
+            check(re.search(r'^warning: divided\.yaml:\d+: "place" has no effect: --local is one worker, which trains the whole model',
+                            result.err, re.M), f"{result}")
+            check(losses(c) == whole[0], f"{how}: other losses than those of one worker")
+
+
 def what_cannot_be_is_said(weft):
     def said(how, words, devices=(CPUS,), wrong="", code=2):
         """2: it is wrong in the job, which is said before anything is started."""
@@ -192,4 +223,4 @@ def what_cannot_be_is_said(weft):
 
 main([devices_of_one_worker_have_the_bits_of_two_workers, stages_of_one_worker_agree_on_a_step, workers_with_several_devices_go_together,
       whoever_is_killed_the_losses_stay, a_job_goes_from_devices_to_workers_and_is_told, stages_on_devices_predict,
-      over_tcp_and_with_short_batches, what_cannot_be_is_said])
+      over_tcp_and_with_short_batches, a_process_alone_has_stages_too, what_cannot_be_is_said])
