@@ -224,10 +224,15 @@ static uint32_t port_side(const sides *s, const wf_value *v, const char *variabl
     return WF_SIDE_HOST;
 }
 
+static uint32_t output_side(const sides *s, const wf_value *v, const char *variable)
+{
+    return s->o->outputs_on_host ? WF_SIDE_HOST : port_side(s, v, variable);
+}
+
 /* Copies of v for the ports of the plan that hand it out on another side. */
 static wf_status copy_to_ports(sides *s, wf_value *v, wf_err *err)
 {
-    uint32_t from = s->p->side_of[v->index], side = port_side(s, v, NULL);
+    uint32_t from = s->p->side_of[v->index], side = output_side(s, v, NULL);
     wf_value *copy;
 
     for (size_t i = 0; i < s->g->n_outputs; i++)
@@ -239,7 +244,7 @@ static wf_status copy_to_ports(sides *s, wf_value *v, wf_err *err)
         next = u->next;
         if (!wf_plan_is_sink(u->node))
             continue;
-        side = port_side(s, v, wf_node_string(u->node, "variable", ""));
+        side = output_side(s, v, wf_node_string(u->node, "variable", ""));
         if (side == from)
             continue;
         WF_TRY(add_copy(s, v, side, &copy, err));

@@ -15,7 +15,7 @@
  * (wf_node.device), or on the first; where that has no kernel for it, it runs on the cpu. Copies
  * are put between, and run beside the kernels. Each device has an arena of its own. Inputs and
  * outputs are memory of the host, but for those that `resident` names: they lie in memory of the
- * first device, and no copy is made.
+ * first device, and no copy is made. With `outputs_on_host` these are inputs alone.
  *
  * A device that can record work (common/tensor/device.h) queues steps that follow each other by one
  * call from the second run on, for up to four sets of memory that resident ports are bound to.
@@ -72,6 +72,7 @@ typedef struct wf_plan_options {
     const char *const *resident; /* ports that lie in memory of the first device, by the name of
                                   * their value or variable: a variable's name is that of its
                                   * weights and of its gradient. Other names are passed over */
+    bool outputs_on_host;        /* no output is resident, whatever is named */
     size_t limit_bytes;     /* the most that all of it may take; 0: the memory of the machine and
                              * of its devices, each of which has its own limit */
     const char *limit_hint; /* what to do about that limit; NULL: lower the batch */

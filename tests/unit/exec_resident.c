@@ -155,6 +155,40 @@ static void weights_and_gradients_stay_on_the_device(void **state)
     wf_graph_free(&g);
 }
 
+/* Weights on the device, and gradients that leave. */
+static void outputs_may_be_the_hosts_all_the_same(void **state)
+{
+    wf_graph *g = step_graph();
+    float y[N], gradient[N];
+    wf_err err;
+
+    (void)state;
+    expected(g, ws, y, gradient);
+    for (size_t i = 0; i < WF_COUNT(devices); i++) {
+        const wf_device *d = device_called(devices[i]);
+        place w = place_on(d, ws);
+        wf_plan *p = NULL;
+
+        assert_ok(wf_plan_new(g,
+                              &(wf_plan_options){.device = d,
+                                                 .n_resident = WF_COUNT(of_w),
+                                                 .resident = of_w,
+                                                 .outputs_on_host = true},
+                              &p, &err),
+                  err);
+        assert_ptr_equal(wf_plan_input(p, 1)->device, d);
+        assert_ptr_equal(wf_plan_output(p, 1)->device, &wf_cpu);
+        wf_plan_bind_input(p, 0, xs);
+        wf_plan_bind_input(p, 1, w.data);
+        run(p);
+        assert_near(wf_plan_output_data(p, 0), y);
+        assert_near(wf_plan_output_data(p, 1), gradient);
+        wf_plan_free(&p);
+        leave_place(&w);
+    }
+    wf_graph_free(&g);
+}
+
 static size_t kernels_and_copies(void)
 {
     return remote_devices_queued() - remote_devices_waits();
@@ -358,6 +392,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_and_gradients_stay_on_the_device),
+        cmocka_unit_test(outputs_may_be_the_hosts_all_the_same),
         cmocka_unit_test(nothing_is_copied_for_them),
         cmocka_unit_test(a_run_begins_behind_an_event),
         cmocka_unit_test(an_event_of_a_strange_device_is_an_error),
