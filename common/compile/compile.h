@@ -400,6 +400,11 @@ WF_MUST_USE wf_status wf_stages_of_job(const wf_job_conf *job, const wf_stage_wo
 /* As many workers as a job's `place` speaks of, for whoever has no cluster; 1 without one, and two
  * for `place: auto`. */
 uint32_t wf_stages_workers(const wf_job_conf *job);
+/* Fails if workers are to have equal copies of variables and cannot: an update that takes norms of
+ * whole variables rounds otherwise on a GPU than on a processor. Errors: WF_USAGE, with file and
+ * line; those of the optimizer's options. */
+WF_MUST_USE wf_status wf_strategy_check_devices(const wf_job_conf *job, const wf_strategy *s,
+                                                const wf_stage_workers *of, wf_err *err);
 /* Whether it names devices, which a cluster alone brings into an order. */
 bool wf_stages_name_devices(const wf_job_conf *job);
 /* The devices that it names, in the order in which it does, borrowed of the job, for whoever has

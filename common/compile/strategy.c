@@ -4,6 +4,8 @@
 #include "common/base/nearest.h"
 #include "common/base/size.h"
 #include "common/compile/pass.h"
+#include "common/optim/rule.h"
+#include "common/tensor/device.h"
 
 #include <string.h>
 
@@ -109,6 +111,31 @@ wf_status wf_strategy_of_job(const wf_job_conf *job, uint32_t n_ps, uint32_t n_w
     if (job->shard_optimizer && !shards_optimizer(s))
         return cannot_shard(job, s, err);
     *out = s;
+    return WF_OK;
+}
+
+static bool has_gpu(const wf_worker_devices *w)
+{
+    int ignored;
+
+    return w->n_devices > 0 && wf_device_is_gpu(w->devices[0], &ignored);
+}
+
+wf_status wf_strategy_check_devices(const wf_job_conf *job, const wf_strategy *s,
+                                    const wf_stage_workers *of, wf_err *err)
+{
+    wf_opt opt;
+
+    if (!s->sends || job->shard_optimizer || !of->workers) /* or one worker updates a variable */
+        return WF_OK;
+    WF_TRY(wf_compile_optimizer_of_job(job, &opt, err));
+    for (uint32_t i = 1; opt.rule->whole && i < of->n; i++)
+        if (has_gpu(&of->workers[i]) != has_gpu(&of->workers[0]))
+            return wf_fail(err, WF_USAGE,
+                           "let all workers have a GPU, or none, or take another optimizer",
+                           "%s:%d: %s takes norms of variables, which a GPU and a processor round "
+                           "otherwise, and the copies of worker/0 and worker/%u are to stay equal",
+                           job->path, job->optimizer.line, opt.rule->name, i);
     return WF_OK;
 }
 

@@ -411,13 +411,15 @@ static wf_status fill_hosts(wf_prepared *p, const wf_job_conf *job, wf_err *err)
 static wf_status choose_strategy(wf_prepared *p, const wf_job_conf *job,
                                  const wf_master_cluster *cluster, wf_err *err)
 {
+    const wf_stage_workers of = {cluster->workers, cluster->n_workers};
+
     if (cluster->strategy)
         p->strategy = wf_strategy_find(cluster->strategy);
     else
         WF_TRY(wf_strategy_of_job(job, cluster->n_ps, cluster->n_workers, &p->strategy, err));
     wf_assert(p->strategy);
     p->start.strategy = (char *)p->strategy->name;
-    return WF_OK;
+    return wf_strategy_check_devices(job, p->strategy, &of, err);
 }
 
 static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *run,

@@ -135,6 +135,33 @@ static void a_strategy_fits_the_cluster_or_is_refused(void **state)
     }
 }
 
+/* A GPU rounds lamb's norms otherwise: of workers with equal copies all have one, or none. */
+static void copies_are_on_devices_of_one_kind_where_they_have_to_be(void **state)
+{
+    static const char *const cpu[] = {"cpu"}, *const gpu[] = {"cuda:1", "cpu"};
+    static const wf_worker_devices mixed[] = {{gpu, 2}, {gpu, 2}, {cpu, 1}},
+                                   same[] = {{gpu, 2}, {gpu, 2}};
+    const wf_stage_workers of_mixed = {mixed, 3}, of_same = {same, 2}, unknown = {NULL, 3};
+    const wf_strategy *ring = wf_strategy_find("multi_worker_mirrored");
+    wf_err err;
+    wf_job_conf *j = parse(text);
+
+    (void)state;
+    must(wf_strategy_check_devices(j, ring, &of_mixed, &err), &err);
+    j->optimizer.type = "lamb";
+    j->optimizer.n_options = 0;
+    assert_int_equal(wf_strategy_check_devices(j, ring, &of_mixed, &err), WF_USAGE);
+    assert_says(err, "the copies of worker/0 and worker/2 are to stay equal");
+    assert_int_equal(wf_strategy_check_devices(j, wf_strategy_find("hybrid"), &of_mixed, &err),
+                     WF_USAGE);
+    must(wf_strategy_check_devices(j, ring, &of_same, &err), &err);
+    must(wf_strategy_check_devices(j, ring, &unknown, &err), &err);
+    must(wf_strategy_check_devices(j, wf_strategy_find("parameter_server"), &of_mixed, &err), &err);
+    j->shard_optimizer = true;
+    must(wf_strategy_check_devices(j, ring, &of_mixed, &err), &err);
+    wf_job_free(&j);
+}
+
 /* The ends of the exchange are the same wherever it leads; a worker's variables are whole. */
 static void a_worker_that_holds_the_variables_has_them_whole(void **state)
 {
@@ -169,6 +196,7 @@ int main(void)
         cmocka_unit_test(a_job_compiles_as_it_is_written),
         cmocka_unit_test(a_layer_that_does_not_fit_is_named_by_its_line),
         cmocka_unit_test(a_strategy_fits_the_cluster_or_is_refused),
+        cmocka_unit_test(copies_are_on_devices_of_one_kind_where_they_have_to_be),
         cmocka_unit_test(a_worker_that_holds_the_variables_has_them_whole),
     };
 

@@ -13,6 +13,7 @@ const wf_strategy wf_strategy_hybrid = {
     .ps_most = WF_COMPILE_PS_MOST,
     .workers_most = UINT32_MAX,
     .on_worker = true,
+    .sends = true,
     .tables_on_ps = true,
     .rewrite = wf_rewrite_to_ports,
 };

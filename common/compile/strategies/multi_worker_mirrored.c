@@ -10,5 +10,6 @@ const wf_strategy wf_strategy_multi_worker_mirrored = {
     .means = "a replica of the model on each worker, kept in step without parameter servers",
     .workers_most = UINT32_MAX,
     .on_worker = true,
+    .sends = true,
     .rewrite = wf_rewrite_to_ports,
 };
