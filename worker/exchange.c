@@ -45,6 +45,13 @@ bool wf_exchange_mirrors(const Weft__Start *start)
     return kind && kind->mirrors;
 }
 
+bool wf_exchange_sends(const Weft__Start *start)
+{
+    const wf_exchange_kind *kind = find_kind(start);
+
+    return kind && kind->sends;
+}
+
 bool wf_exchange_comes_ahead(const Weft__Start *start)
 {
     const wf_exchange_kind *kind = find_kind(start);

@@ -11,8 +11,10 @@
  * changes, is the same in all sets. Gradient buffers belong to the exchange: a kernel writes
  * straight into one, and none is written again while anybody still reads it.
  *
- * Weights and gradients are memory of the host, or of the worker's device where the variables live
- * on it: wf_exchange_home says which, also before an exchange is open, for plans are made then.
+ * Weights are memory of the host, or of the worker's device where the variables live on it:
+ * wf_exchange_home says which, also before an exchange is open, for plans are made then. So are the
+ * buffers of gradients, but for those that leave the worker: they are the host's
+ * (wf_exchange_sends).
  *
  * Steps are numbered from 1 and end in their order. A step is acknowledged once the variables hold
  * all its pushes: a checkpoint that is taken then has them.
@@ -169,6 +171,7 @@ typedef struct wf_exchange_kind {
     const char *name;
     bool mirrors; /* each device of a worker has a replica of the model */
     bool ahead;   /* with a pipeline, weights of a step come before the step before it has ended */
+    bool sends;   /* gradients leave the worker */
     wf_status (*open)(const wf_exchange_conf *conf, wf_exchange **out, wf_err *err);
     /* As wf_exchange_home, of a device that is not NULL; NULL: all variables are the host's. */
     const wf_device *(*home)(const Weft__Start *start, const wf_device *device, uint32_t variable);
@@ -185,10 +188,12 @@ extern const wf_exchange_kind wf_exchange_divided, wf_exchange_hybrid, wf_exchan
 WF_MUST_USE wf_status wf_exchange_open(const wf_exchange_conf *conf, wf_exchange **out,
                                        wf_err *err);
 void wf_exchange_free(wf_exchange **x);
-/* Whose memory the weights and gradients of a variable are, in a worker with that place: the
- * device's, or the host's (wf_cpu). */
+/* Whose memory a variable is, in a worker with that place: the device's, or the host's (wf_cpu). */
 const wf_device *wf_exchange_home(const Weft__Start *start, const wf_device *device,
                                   uint32_t variable);
+/* Whether gradients leave the worker: their buffers are memory of the host, wherever the variables
+ * live, and each worker's are clipped before they leave. */
+bool wf_exchange_sends(const Weft__Start *start);
 /* Whether each device of a worker computes with a replica of the model. */
 bool wf_exchange_mirrors(const Weft__Start *start);
 /* Whether the weights of a step may come before the step before it has ended (K1), and workers do
@@ -239,8 +244,8 @@ const float *wf_exchange_weights(const wf_exchange *x, int set, uint32_t variabl
  * they are weighted by it. */
 void wf_exchange_begin_step(wf_exchange *x, uint32_t step, uint32_t records);
 /* A buffer for the gradient of a variable at `step`, [count] f32 (of a table: as many rows as the
- * start says that a step names at most) in memory of its home, to be written and then pushed.
- * NULL when there is no memory. */
+ * start says that a step names at most) in memory of its home, or of the host where gradients leave
+ * (wf_exchange_sends), to be written and then pushed. NULL when there is no memory. */
 float *wf_exchange_gradient(wf_exchange *x, uint32_t step, uint32_t variable);
 /* The gradient of a variable at `step` is final: it may leave at once. A batch's statistic is given
  * as a gradient is. */

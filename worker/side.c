@@ -250,6 +250,7 @@ static wf_status plan_for(wf_side *s, const wf_side_replica *on, uint64_t record
                                .shapes = shapes,
                                .n_resident = s->n_resident,
                                .resident = s->resident,
+                               .outputs_on_host = wf_exchange_sends(s->spec.start),
                                .measure_only = measure_only,
                                .compute = (wf_compute)s->spec.start->compute,
                                .deterministic = s->spec.start->deterministic};

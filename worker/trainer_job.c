@@ -97,6 +97,7 @@ wf_status wf_trainer_new_gradients(wf_trainer *t, wf_hand *h, wf_err *err)
 {
     const Weft__Start *start = t->start;
     wf_gradients_variable *rows = calloc(start->n_variables + 1, sizeof *rows);
+    const bool sends = wf_exchange_sends(start);
     wf_replicas *r = &h->replicas;
     bool any_apart = false;
     wf_opt opt;
@@ -107,8 +108,9 @@ wf_status wf_trainer_new_gradients(wf_trainer *t, wf_hand *h, wf_err *err)
     for (uint32_t i = 0; i < start->n_variables; i++) {
         const Weft__Variable *v = start->variables[i];
 
-        rows[i] = (wf_gradients_variable){1, v->kind == WF_VAR_TRAINABLE,
-                                          !wf_exchange_home(start, t->place.device, i)->is_host};
+        rows[i] = (wf_gradients_variable){
+            1, v->kind == WF_VAR_TRAINABLE,
+            !sends && !wf_exchange_home(start, t->place.device, i)->is_host};
         any_apart |= rows[i].apart;
         for (size_t k = 0; k < v->n_dims; k++)
             rows[i].count *= k == 0 && v->rows_most ? (int64_t)v->rows_most : v->dims[k];

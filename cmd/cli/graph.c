@@ -24,7 +24,8 @@ typedef struct request {
     size_t limit_bytes;
     bool memory, passes, values;
     wf_job_conf *job; /* NULL: the source is an ONNX file */
-    bool on_worker;   /* its variables are in the worker */
+    bool on_worker;   /* its variables are in the worker, */
+    bool sends;       /* and gradients leave it */
     wf_model model;
     wf_compile_spec spec;
 } request;
@@ -265,7 +266,7 @@ static wf_status find_kept(const request *r, const wf_compiled *c, const wf_devi
     if (!r->on_worker || !device || !wf_updates_of(device))
         return WF_OK;
     WF_TRY(wf_compile_optimizer_of_job(r->job, &opt, err));
-    several = opt.shared[WF_OPT_ACCUMULATION] > 1;
+    several = !r->sends && opt.shared[WF_OPT_ACCUMULATION] > 1;
     out->names = wf_arena_array(c->arena, c->n_variables + 1, sizeof(*out->names));
     if (!out->names)
         return wf_fail_nomem(err, c->n_variables * sizeof(*out->names));
@@ -315,6 +316,7 @@ static wf_status plan_for(const request *r, const wf_compiled *c, kept *on_devic
     WF_TRY(find_kept(r, c, options.device, on_device, err));
     options.n_resident = on_device->n;
     options.resident = on_device->names;
+    options.outputs_on_host = r->sends;
     for (size_t i = 0; i < g->n_inputs && i < WF_DATA_MAX_FIELDS; i++) {
         const wf_value *v = g->inputs[i];
         wf_plan_shape *s = &shapes[options.n_shapes];
@@ -419,6 +421,7 @@ static wf_status fill_spec(request *r, wf_err *err)
         WF_TRY(wf_strategy_of_job(r->job, (uint32_t)n_ps, divided ? wf_stages_workers(r->job) : 1,
                                   &strategy, err));
         r->on_worker = strategy->on_worker && mode == WF_COMPILE_TRAIN;
+        r->sends = strategy->sends;
         wf_compile_spec_of_job(r->job, mode, strategy, (uint32_t)n_ps, &r->model, &r->spec);
         r->spec.read_weights = wf_pretrained_read;
         if (strategy->divides)

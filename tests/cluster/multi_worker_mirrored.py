@@ -240,8 +240,9 @@ def what_a_cluster_cannot_serve_is_said(weft):
                    r'take "strategy: multi_worker_mirrored"')
 
 
-main([workers_train_as_one_with_the_summed_batch, one_worker_has_the_bits_of_local,
-      several_workers_without_ps_take_it_by_themselves, over_tcp, a_variable_in_two_buckets_over_tcp,
-      whoever_is_killed_the_others_go_on, a_job_goes_on_under_another_strategy,
-      each_worker_writes_a_file_of_a_large_model, the_state_of_the_optimizer_may_be_divided,
-      what_a_cluster_cannot_serve_is_said])
+if __name__ == "__main__":
+    main([workers_train_as_one_with_the_summed_batch, one_worker_has_the_bits_of_local,
+          several_workers_without_ps_take_it_by_themselves, over_tcp, a_variable_in_two_buckets_over_tcp,
+          whoever_is_killed_the_others_go_on, a_job_goes_on_under_another_strategy,
+          each_worker_writes_a_file_of_a_large_model, the_state_of_the_optimizer_may_be_divided,
+          what_a_cluster_cannot_serve_is_said])

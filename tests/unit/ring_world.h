@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/unit/ring_world.h - three workers that add up their gradients over nets in memory, and what
- * their weights have to be, in double precision. For the tests of exchange/ring. */
+/* tests/unit/ring_world.h - three workers that add up their gradients over nets in memory, with
+ * variables on the host or on a GPU, and what their weights have to be, in double precision. For
+ * the tests of exchange/ring. */
 #ifndef WF_TESTS_RING_WORLD_H
 #define WF_TESTS_RING_WORLD_H
 
@@ -8,6 +9,7 @@
 #include "common/ckpt/initial.h"
 #include "common/ckpt/shard.h"
 #include "common/wire/parts.h"
+#include "tests/cuda/host.h"
 #include "tests/kit/memdisk.h"
 #include "tests/kit/memnet.h"
 #include "worker/exchange/ring_state.h"
@@ -32,7 +34,8 @@ typedef struct worker {
     wf_net *net;
     wf_exchange *exchange;
     wf_peer *peers[WORKERS]; /* that are up */
-    wf_status says;          /* to the last message */
+    wf_status says;          /* to the messages so far: after an error it takes none, */
+    wf_err why;              /* why */
     uint32_t step;           /* its own */
 } worker;
 
@@ -47,7 +50,7 @@ typedef struct world {
     Weft__View view;
     Weft__Member members[WORKERS], *member_list[WORKERS];
     int64_t dims[N], now_ns;
-    bool divides;          /* what begins next divides the optimizer's state */
+    bool on_gpu[WORKERS];  /* its variables are */
     bool done_is_lost;     /* nobody hears that another has applied a step */
     bool values_are_lost;  /* worker 1 does not get them */
     bool weights_are_lost; /* worker 0 does not hear of what others have updated */
@@ -154,17 +157,21 @@ static inline void make_start(void)
 
 static inline void open_exchange(uint32_t i, bool joins)
 {
+    const wf_device *gpu = w.on_gpu[i] ? cuda_host_gpu((int)(i % 2)) : NULL;
     wf_err err;
 
     w.start.joins = joins;
-    assert_int_equal(wf_exchange_open(&(wf_exchange_conf){.start = &w.start,
-                                                          .net = w.workers[i].net,
-                                                          .generation = GENERATION,
-                                                          .checksums = true,
-                                                          .incarnation = 100 + i,
-                                                          .disk = wf_memdisk_disk(w.disk)},
-                                      &w.workers[i].exchange, &err),
-                     WF_OK);
+    assert_int_equal(
+        wf_exchange_open(&(wf_exchange_conf){.start = &w.start,
+                                             .net = w.workers[i].net,
+                                             .generation = GENERATION,
+                                             .checksums = true,
+                                             .incarnation = 100 + i,
+                                             .disk = wf_memdisk_disk(w.disk),
+                                             .place = {.device = gpu,
+                                                       .updates = gpu ? wf_updates_of(gpu) : NULL}},
+                         &w.workers[i].exchange, &err),
+        WF_OK);
 }
 
 static inline void open_worker(uint32_t i)
@@ -205,11 +212,12 @@ static inline void tell(uint32_t number, uint32_t members)
             tell_one(i, number, members);
 }
 
-static inline int begin_coded(wf_coding coding)
+/* on_gpus: whose variables are on one, a bit for each worker. */
+static inline int begin_as(wf_coding coding, bool divides, uint32_t on_gpus)
 {
-    bool divides = w.divides;
-
     w = (world){.disk = wf_memdisk_new()};
+    for (uint32_t i = 0; i < WORKERS; i++)
+        w.on_gpu[i] = on_gpus >> i & 1;
     memset(want_momentum, 0, sizeof want_momentum);
     wf_memnet_init(&w.nets, "ring");
     make_start();
@@ -225,29 +233,45 @@ static inline int begin_coded(wf_coding coding)
 static inline int begin(void **state)
 {
     (void)state;
-    return begin_coded(WF_CODING_F32);
+    return begin_as(WF_CODING_F32, false, 0);
+}
+
+static inline int begin_gpus(void **state)
+{
+    (void)state;
+    return begin_as(WF_CODING_F32, false, 7);
+}
+
+/* The second has a GPU. */
+static inline int begin_one_gpu(void **state)
+{
+    (void)state;
+    return begin_as(WF_CODING_F32, false, 2);
 }
 
 /* Each has the optimizer's state of a share. */
 static inline int begin_divided(void **state)
 {
     (void)state;
-    w.divides = true;
-    begin_coded(WF_CODING_F32);
-    w.divides = false;
-    return 0;
+    return begin_as(WF_CODING_F32, true, 0);
+}
+
+static inline int begin_divided_gpus(void **state)
+{
+    (void)state;
+    return begin_as(WF_CODING_F32, true, 7);
 }
 
 static inline int begin_bf16(void **state)
 {
     (void)state;
-    return begin_coded(WF_CODING_BF16);
+    return begin_as(WF_CODING_BF16, false, 0);
 }
 
 static inline int begin_f16(void **state)
 {
     (void)state;
-    return begin_coded(WF_CODING_F16);
+    return begin_as(WF_CODING_F16, false, 0);
 }
 
 static inline int end(void **state)
@@ -290,8 +314,8 @@ static inline void run_worker(worker *it)
         }
         if (ev.kind != WF_EV_MESSAGE)
             continue;
-        if (!is_lost(it, ev.msg->head.kind))
-            it->says = wf_exchange_on_message(it->exchange, ev.peer, ev.msg, w.now_ns, NULL);
+        if (it->says == WF_OK && !is_lost(it, ev.msg->head.kind))
+            it->says = wf_exchange_on_message(it->exchange, ev.peer, ev.msg, w.now_ns, &it->why);
         wf_net_free_msg(it->net, &ev.msg);
     }
     wf_net_flush(it->net, w.now_ns);
@@ -310,7 +334,9 @@ static inline void turn(uint32_t but)
         assert_int_equal(w.workers[i].says, WF_OK);
 }
 
-/* A step of a worker, with gradients of so many records; 0: it drops them. */
+/* A step of a worker, with gradients of so many records; 0: it drops them. As a plan's, its run has
+ * waited for the update before it ends, and not before it writes a gradient that needs no weight.
+ */
 static inline void make_step(uint32_t who, uint32_t records)
 {
     worker *it = &w.workers[who];
@@ -325,6 +351,8 @@ static inline void make_step(uint32_t who, uint32_t records)
         for (uint64_t i = 0; g && i < counts[v]; i++)
             g[i] = records ? gradient_value(who, v, step, i) : NAN;
     }
+    if (w.on_gpu[who])
+        assert_int_equal(wf_device_event_wait(it->exchange->written, NULL), WF_OK);
     for (uint32_t v = 0; records && v < N; v++)
         if (v != 2)
             assert_int_equal(wf_exchange_push(it->exchange, step, v, NULL), WF_OK);
@@ -356,18 +384,39 @@ static inline void want_step(const int records[WORKERS])
         }
 }
 
-static inline void check_weights(void)
+/* The weights of a variable in memory of the host; of a GPU: in `copy` [KERNEL]. */
+static inline const float *weights_of(uint32_t who, uint32_t v, float copy[])
 {
+    wf_exchange *x = w.workers[who].exchange;
+    const float *at = wf_exchange_weights(x, 0, v);
+
+    if (!w.on_gpu[who])
+        return at;
+    assert_int_equal(wf_device_event_wait(x->written, NULL), WF_OK);
+    assert_int_equal(wf_device_read(x->written->device, copy, at, counts[v] * sizeof *copy, NULL),
+                     WF_OK);
+    return copy;
+}
+
+/* Those of the first are as they have to be, and those of others have the same bits. */
+static inline void check_weights_of(uint32_t workers)
+{
+    static float one[KERNEL], other[KERNEL];
+
     for (uint32_t v = 0; v < N; v++) {
-        const float *first = wf_exchange_weights(w.workers[0].exchange, 0, v);
+        const float *first = weights_of(0, v, one);
 
         /* of halves: the rounding of a few sums, all steps together */
         for (uint64_t i = 0; i < counts[v]; i++)
             assert_true(fabs(want[v][i] - first[i]) < (coding_of(v) ? 5e-3 : 2e-6));
-        for (uint32_t k = 1; k < WORKERS; k++)
-            assert_memory_equal(wf_exchange_weights(w.workers[k].exchange, 0, v), first,
-                                counts[v] * sizeof(float));
+        for (uint32_t k = 1; k < workers; k++)
+            assert_memory_equal(weights_of(k, v, other), first, counts[v] * sizeof(float));
     }
+}
+
+static inline void check_weights(void)
+{
+    check_weights_of(WORKERS);
 }
 
 #endif

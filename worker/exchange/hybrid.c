@@ -8,7 +8,7 @@
  * A checkpoint has the files of the ps, and behind them one of this worker.
  */
 #include "common/base/size.h"
-#include "worker/exchange.h"
+#include "worker/exchange/local_state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -322,11 +322,26 @@ static wf_status hybrid_open(const wf_exchange_conf *conf, wf_exchange **out, wf
     rc = wf_exchange_ps.open(&part, &h->parts[TABLES], err);
     if (rc == WF_OK)
         rc = wf_exchange_ring.open(&part, &h->parts[OTHERS], err);
-    if (rc != WF_OK)
+    if (rc != WF_OK) {
         wf_exchange_free(out);
-    else
-        follow(h);
-    return rc;
+        return rc;
+    }
+    h->base.written = h->parts[OTHERS]->written;
+    follow(h);
+    return WF_OK;
 }
 
-const wf_exchange_kind wf_exchange_hybrid = {.name = "hybrid", .open = hybrid_open};
+static const wf_device *hybrid_home(const Weft__Start *start, const wf_device *device,
+                                    uint32_t variable)
+{
+    return start->variables[variable]->on_workers ? wf_local_home(start, device, variable)
+                                                  : &wf_cpu;
+}
+
+const wf_exchange_kind wf_exchange_hybrid = {
+    .name = "hybrid",
+    .sends = true,
+    .open = hybrid_open,
+    .home = hybrid_home,
+    .device_bytes = wf_local_device_bytes,
+};

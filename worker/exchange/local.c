@@ -215,7 +215,7 @@ static wf_status init_variable(const wf_local *l, uint32_t number, wf_local_vari
     v->has_slots = !l->conf.start->shard_optimizer;
     WF_TRY(wf_local_array(v, "weights", bytes, &v->weights, err));
     WF_TRY(make_slots(l, v, err));
-    if (v->device->is_host || wf_local_is_frozen(v))
+    if (v->device->is_host || wf_local_is_frozen(v) || wf_exchange_sends(l->conf.start))
         return WF_OK;
     return wf_local_array(v, "gradient", bytes, &v->gradient, err);
 }

@@ -5,7 +5,8 @@
  * Updates run on a stream of their own. They are queued when the host knows that the step's
  * gradients are there and are numbers, so nothing has to be undone; an event behind them holds back
  * the next run that reads the weights (wf_exchange.written), and through it the next one that
- * writes the gradients. Gradients are clipped in front of them.
+ * writes the gradients. Gradients are clipped in front of them, but for those that leave the worker
+ * (wf_exchange_sends): what comes back for an update is a mean of clipped ones.
  */
 #include "common/base/pages.h"
 #include "common/base/size.h"
@@ -23,9 +24,10 @@ const wf_device *wf_local_home(const Weft__Start *start, const wf_device *device
 
 /* Weights; of what is trained or averaged also the gradient, and that of one of several batches;
  * and slots. */
-static uint32_t count_arrays(const Weft__Variable *v, const wf_opt *opt, bool mirrors)
+static uint32_t count_arrays(const Weft__Start *start, const Weft__Variable *v, const wf_opt *opt)
 {
-    uint32_t several = mirrors || opt->shared[WF_OPT_ACCUMULATION] > 1;
+    uint32_t several = wf_exchange_mirrors(start) ||
+                       (!wf_exchange_sends(start) && opt->shared[WF_OPT_ACCUMULATION] > 1);
 
     if (v->kind == WF_KIND_TRAINABLE)
         return 2 + several + wf_opt_n_slots(opt);
@@ -33,7 +35,7 @@ static uint32_t count_arrays(const Weft__Variable *v, const wf_opt *opt, bool mi
 }
 
 /* A size that is none is told when the exchange is opened. Where replicas add up their gradients, a
- * batch has its own. */
+ * batch has its own. Where the slots are divided it is the most: one worker has all of them. */
 size_t wf_local_device_bytes(const Weft__Start *start, const wf_device *device)
 {
     size_t all = 0, bytes;
@@ -45,10 +47,9 @@ size_t wf_local_device_bytes(const Weft__Start *start, const wf_device *device)
         const Weft__Variable *v = start->variables[i];
         int64_t n;
 
-        if (wf_local_home(start, device, i)->is_host || v->n_dims > WF_MAX_RANK ||
+        if (wf_exchange_home(start, device, i)->is_host || v->n_dims > WF_MAX_RANK ||
             !wf_dims_elems((uint32_t)v->n_dims, v->dims, &n) ||
-            !wf_mul_size((size_t)n,
-                         count_arrays(v, &opt, wf_exchange_mirrors(start)) * sizeof(float), &bytes))
+            !wf_mul_size((size_t)n, count_arrays(start, v, &opt) * sizeof(float), &bytes))
             continue;
         all = bytes <= SIZE_MAX - all ? all + bytes : SIZE_MAX;
     }
@@ -109,12 +110,13 @@ static wf_status make_scratch(wf_local *l, wf_err *err)
     return WF_OK;
 }
 
-/* What clipping needs, if the job asks for it. */
+/* What clipping needs, if the job asks for it, and it is done here. */
 static wf_status make_clips(wf_local *l, wf_err *err)
 {
     const wf_clip_limits limits = limits_of(l);
 
-    if (limits.value <= 0 && limits.norm <= 0 && limits.global_norm <= 0)
+    if (wf_exchange_sends(l->conf.start) ||
+        (limits.value <= 0 && limits.norm <= 0 && limits.global_norm <= 0))
         return WF_OK;
     l->on.clips = calloc(l->n_variables, sizeof *l->on.clips);
     if (!l->on.clips)
@@ -180,6 +182,26 @@ wf_status wf_local_get(const wf_local *l, const wf_buf *array, uint64_t at, uint
     WF_TRY(wf_stream_copy(l->on.stream, WF_COPY_OUT, l->on.stage, (float *)array->data + at,
                           n * sizeof(float), err));
     return wf_stream_wait(l->on.stream, err);
+}
+
+wf_status wf_local_read(const wf_local *l, const wf_local_variable *v, const wf_buf *array,
+                        uint64_t at, uint64_t n, float to[], wf_err *err)
+{
+    const float *from = v->device->is_host ? (const float *)array->data + at : l->on.stage;
+
+    if (!v->device->is_host)
+        WF_TRY(wf_local_get(l, array, at, n, err));
+    memcpy(to, from, n * sizeof *to);
+    return WF_OK;
+}
+
+wf_status wf_local_write(const wf_local *l, const wf_local_variable *v, wf_buf *array, uint64_t at,
+                         uint64_t n, const void *from, wf_err *err)
+{
+    float *to = v->device->is_host ? (float *)array->data + at : l->on.stage;
+
+    memcpy(to, from, n * sizeof *to);
+    return v->device->is_host ? WF_OK : wf_local_put(l, array, at, n, err);
 }
 
 /* ---- updates ---- */

@@ -22,7 +22,8 @@ typedef struct wf_local_variable {
     const wf_device *device; /* whose memory all of it is */
     uint64_t count, updates;
     wf_buf *weights, *slots[WF_MAX_SLOTS]; /* [count] */
-    wf_buf *gradient;                      /* [count]; of the host: NULL until it is asked for */
+    wf_buf *gradient;                      /* [count]; of the host: NULL until it is asked for;
+                                            * where gradients leave: lent by who brings the means */
     bool pushed;                           /* since the last step ended */
     uint32_t share;                        /* of a checkpoint's files (wf_local_share) */
     bool has_slots;                        /* this worker updates it */
@@ -117,6 +118,13 @@ WF_MUST_USE wf_status wf_local_put(const wf_local *l, wf_buf *array, uint64_t at
                                    wf_err *err);
 WF_MUST_USE wf_status wf_local_get(const wf_local *l, const wf_buf *array, uint64_t at, uint64_t n,
                                    wf_err *err);
+/* Copies elements [at, at + n) of an array of v to memory of the host, or from it, and returns when
+ * they are there; n <= WF_LOCAL_STAGE. Errors: what the device says. */
+WF_MUST_USE wf_status wf_local_read(const wf_local *l, const wf_local_variable *v,
+                                    const wf_buf *array, uint64_t at, uint64_t n, float to[],
+                                    wf_err *err);
+WF_MUST_USE wf_status wf_local_write(const wf_local *l, const wf_local_variable *v, wf_buf *array,
+                                     uint64_t at, uint64_t n, const void *from, wf_err *err);
 /* Queues the updates of what was pushed of variables on the device. Errors: what the device says.
  */
 WF_MUST_USE wf_status wf_local_device_update(wf_local *l, wf_err *err);

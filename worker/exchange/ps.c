@@ -475,4 +475,4 @@ static wf_status client_open(const wf_exchange_conf *conf, wf_exchange **out, wf
 }
 
 const wf_exchange_kind wf_exchange_ps = {
-    .name = "parameter_server", .ahead = true, .open = client_open};
+    .name = "parameter_server", .ahead = true, .sends = true, .open = client_open};

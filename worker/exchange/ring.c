@@ -95,7 +95,7 @@ static wf_status apply(wf_ring *r, uint64_t records, wf_err *err)
 {
     const uint8_t *given = r->given[wf_ring_slot(r->clock + 1)];
 
-    wf_ring_take_means(r, records);
+    WF_TRY(wf_ring_take_means(r, records, err));
     for (uint32_t i = 0; i < r->local.n_variables; i++)
         r->local.variables[i].pushed = records > 0 && given[i];
     if (r->is_divided)
@@ -322,4 +322,10 @@ static wf_status ring_open(const wf_exchange_conf *conf, wf_exchange **out, wf_e
     return rc;
 }
 
-const wf_exchange_kind wf_exchange_ring = {.name = "multi_worker_mirrored", .open = ring_open};
+const wf_exchange_kind wf_exchange_ring = {
+    .name = "multi_worker_mirrored",
+    .sends = true,
+    .open = ring_open,
+    .home = wf_local_home,
+    .device_bytes = wf_local_device_bytes,
+};

@@ -67,6 +67,8 @@ static wf_status lay_out_variables(wf_ring *r, wf_err *err)
     if (!wf_mul_size((size_t)r->n_gradients, sizeof(float), &bytes))
         return wf_fail(err, WF_PROTO, NULL, "variables of %lu elements have no size that fits",
                        (unsigned long)r->n_gradients);
+    if (r->local.on.device)
+        return wf_ring_device_open(r, bytes, err);
     r->means = wf_buf_new(bytes);
     return r->means ? WF_OK : wf_fail_nomem(err, bytes);
 }
@@ -76,13 +78,15 @@ static wf_status lend_means(wf_ring *r, wf_err *err)
 {
     for (uint32_t i = 0; i < r->local.n_variables; i++) {
         wf_local_variable *v = &r->local.variables[i];
+        const wf_buf *from = v->device->is_host ? r->means : r->brought;
 
         if (!r->variables[i].is_in)
             continue;
-        v->gradient = wf_buf_wrap((float *)r->means->data + r->variables[i].at,
+        v->gradient = wf_buf_wrap((float *)from->data + r->variables[i].at,
                                   v->count * sizeof(float), keep, NULL);
         if (!v->gradient)
             return wf_fail_nomem(err, sizeof *v->gradient);
+        v->gradient->device = from->device;
     }
     return WF_OK;
 }
@@ -147,6 +151,7 @@ static wf_status plan_bucket(const wf_ring *r, wf_ring_bucket *b, wf_err *err)
 
 wf_status wf_ring_plan(wf_ring *r, wf_err *err)
 {
+    WF_TRY(wf_ring_device_plan(r, err));
     for (uint32_t b = 0; b < r->n_buckets; b++)
         WF_TRY(plan_bucket(r, &r->buckets[b], err));
     return WF_OK;
@@ -162,6 +167,7 @@ static wf_status restart_bucket(wf_ring_bucket *b, wf_err *err)
 
 wf_status wf_ring_restart(wf_ring *r, wf_err *err)
 {
+    WF_TRY(wf_ring_device_wait(r, err)); /* it may read the sums of one member */
     for (uint32_t b = 0; b < r->n_buckets; b++)
         WF_TRY(restart_bucket(&r->buckets[b], err));
     for (int k = 0; k < WF_RING_AT_ONCE; k++) {
@@ -179,14 +185,22 @@ static const wf_peer *next_member(const wf_ring *r)
     return r->members[(r->me + 1) % r->n_members].peer;
 }
 
-/* The array that is sent from in the step under way. NULL without memory. */
+/* The array that is sent from in the step under way, or of one member: that a device reads. NULL
+ * without memory. */
 static wf_buf *sent_from(wf_ring *r)
 {
     wf_buf **b = &r->sums[wf_ring_slot(r->clock + 1)];
 
     if (!*b)
-        *b = wf_net_buf(next_member(r), r->means->bytes);
+        *b = r->n_members > 1 ? wf_net_buf(next_member(r), r->means->bytes)
+                              : wf_buf_new_pinned(r->local.on.device, r->means->bytes);
     return *b;
+}
+
+/* Whether the one member's sums are where its means are. */
+static bool is_in_place(const wf_ring *r)
+{
+    return r->n_members == 1 && !r->brought;
 }
 
 /* The memory that is lent may have come to be since a link is up. */
@@ -202,11 +216,12 @@ static void choose_memory(wf_ring *r)
 
 void wf_ring_take_array(wf_ring *r)
 {
-    wf_buf *b;
+    wf_buf *b = r->brought ? r->own : NULL;
 
     if (r->n_members > 1)
         choose_memory(r);
-    b = r->n_members == 2 ? sent_from(r) : NULL;
+    if (r->n_members <= 2 && !is_in_place(r))
+        b = sent_from(r);
     wf_buf_unref(&r->gradients);
     r->gradients = wf_buf_ref(b ? b : r->means);
 }
@@ -240,6 +255,7 @@ void wf_ring_buckets_close(wf_ring *r)
     }
     free(r->buckets);
     free(r->variables);
+    wf_ring_device_close(r);
     wf_buf_unref(&r->gradients);
     wf_buf_unref(&r->means);
     for (int k = 0; k < WF_RING_AT_ONCE; k++)
@@ -308,7 +324,7 @@ static wf_status begin(wf_ring *r, uint32_t bucket, wf_err *err)
 
     if (b->missing > 0 || !wf_ring_is_current(r))
         return WF_OK;
-    array = r->n_members == 1 ? r->means : sent_from(r);
+    array = is_in_place(r) ? r->means : sent_from(r);
     if (!array)
         return wf_fail_nomem(err, r->means->bytes);
     fill(r, b, (float *)array->data + b->at);
@@ -391,12 +407,16 @@ static void make_means(const wf_local *l, const wf_local_variable *v, uint64_t a
     }
 }
 
-static void take_means_of_pair(wf_ring *r, float records)
+static void weigh_members(wf_ring *r, float records)
 {
     uint32_t slot = wf_ring_slot(r->clock + 1);
 
     r->weighs[0] = (float)r->members[r->me].words[slot].records / records;
     r->weighs[1] = (float)r->members[1 - r->me].words[slot].records / records;
+}
+
+static void take_means_of_pair(wf_ring *r)
+{
     if (!r->local.opt.rule->whole) {
         r->local.make_gradient = make_means;
         return;
@@ -405,16 +425,32 @@ static void take_means_of_pair(wf_ring *r, float records)
         weigh(r, b, 0, r->buckets[b].n, (float *)r->means->data + r->buckets[b].at);
 }
 
-void wf_ring_take_means(wf_ring *r, uint64_t records)
+void wf_ring_make_means(const wf_ring *r, uint32_t bucket, uint64_t at, uint64_t n,
+                        uint64_t records, float to[])
+{
+    const float *sums = r->sums[wf_ring_slot(r->clock + 1)]->data;
+
+    if (r->n_members == 2)
+        weigh(r, bucket, at, n, to);
+    else
+        divide(sums + r->buckets[bucket].at + at, (float)records, n, to);
+}
+
+wf_status wf_ring_take_means(wf_ring *r, uint64_t records, wf_err *err)
 {
     const wf_buf *sums = r->sums[wf_ring_slot(r->clock + 1)];
 
-    if (records == 0 || r->n_members == 1)
-        return;
+    if (records == 0)
+        return WF_OK;
     if (r->n_members == 2)
-        take_means_of_pair(r, (float)records);
-    else
+        weigh_members(r, (float)records);
+    if (r->brought)
+        return wf_err_wrap(err, wf_ring_bring_means(r, records, err), "bringing means");
+    if (r->n_members == 2)
+        take_means_of_pair(r);
+    else if (r->n_members > 2)
         divide(sums->data, (float)records, r->n_gradients, r->means->data);
+    return WF_OK;
 }
 
 void wf_ring_drop_means(wf_ring *r)

@@ -74,6 +74,8 @@ wf_status wf_ring_update_share(wf_ring *r, wf_err *err)
     WF_TRY(wf_local_update(&r->local, err));
     wf_ring_drop_means(r);
     r->is_updated = true;
+    if (r->brought && r->n_members > 1)
+        WF_TRY(wf_ring_fetch_share(r, err));
     return send_share(r, r->updated, err);
 }
 
@@ -94,7 +96,10 @@ wf_status wf_ring_on_weights(wf_ring *r, uint32_t from, uint32_t variable, uint6
         at > v->count || n > v->count - at)
         return wf_fail(err, WF_PROTO, NULL, "worker %u: %lu weights of variable %u",
                        r->members[from].index, (unsigned long)n, variable);
-    memcpy((float *)v->weights->data + at, bytes, n * sizeof(float));
+    if (v->device->is_host)
+        memcpy((float *)v->weights->data + at, bytes, n * sizeof(float));
+    else
+        WF_TRY(wf_ring_bring_weights(r, variable, at, bytes, n, err));
     r->weights_in += n;
     return WF_OK;
 }

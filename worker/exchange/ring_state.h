@@ -3,6 +3,7 @@
  *
  *   ring.c          steps: what this worker gives, and when a step is over
  *   ring_buckets.c  gradients in one array, cut into buckets, and their sums
+ *   ring_device.c   variables that live on this worker's device
  *   ring_members.c  who takes part, and where they begin together
  *   ring_values.c   variables for a member that lacks them
  *   ring_owners.c   each member updates a share of the variables, and sends it to the others
@@ -18,8 +19,8 @@
 
 enum {
     WF_RING_BUCKET = 1 << 20, /* elements, at most; gradients leave while a backward pass goes on */
-    WF_RING_PIECE = 1 << 20,  /* elements of a variable in one message, at most */
-    WF_RING_AT_ONCE = 2       /* steps: another worker may be one ahead */
+    WF_RING_PIECE = WF_LOCAL_STAGE, /* elements of a variable in one message, at most */
+    WF_RING_AT_ONCE = 2             /* steps: another worker may be one ahead */
 };
 
 /* What a member has said of a step. */
@@ -86,8 +87,13 @@ typedef struct wf_ring {
     float weighs[2];               /* of a pair: this worker's gradients, and the other's, in it */
     wf_buf *sums[WF_RING_AT_ONCE]; /* one may still be on its way when the next step begins */
     bool is_lent[WF_RING_AT_ONCE]; /* the next member reads these sums where they lie */
-    wf_buf *gradients;    /* what this worker gives, until the step is over: that of the sums for a
-                           * pair, which needs no other, else that of the means */
+    wf_buf *gradients; /* what this worker gives, until the step is over: that of the sums for a
+                        * pair, which needs no other, else that of the means; with a device, which
+                        * may still read the means: that of the sums also for one member, and
+                        * `own` for more than two */
+    wf_buf *own;
+    wf_buf *brought; /* of the device: the means, for its updates; NULL: no variable is on it */
+    wf_buf *weights; /* then, if the state is divided: those that come or are sent, on the host */
     uint64_t n_gradients; /* elements, */
     struct wf_ring_group {
         uint64_t at, n;
@@ -148,11 +154,32 @@ WF_MUST_USE wf_status wf_ring_give_again(wf_ring *r, wf_err *err);
 /* Goes on with a bucket's sum. */
 WF_MUST_USE wf_status wf_ring_pump(wf_ring *r, uint32_t bucket, wf_err *err);
 bool wf_ring_sums_are_in(const wf_ring *r);
-/* The sums become means over so many records, for updates to read; and are read no more. */
-void wf_ring_take_means(wf_ring *r, uint64_t records);
+/* The sums become means over so many records, for updates to read; and are read no more. Errors:
+ * what the device says. */
+WF_MUST_USE wf_status wf_ring_take_means(wf_ring *r, uint64_t records, wf_err *err);
 void wf_ring_drop_means(wf_ring *r);
+/* Means of elements [at, at + n) of a bucket of several members, on any thread. */
+void wf_ring_make_means(const wf_ring *r, uint32_t bucket, uint64_t at, uint64_t n,
+                        uint64_t records, float to[]);
 /* All is ready for the gradients of the next step. */
 void wf_ring_end_sums(wf_ring *r);
+
+/* ring_device.c: see there. What there is for arrays of so many bytes, r->means among it. Errors:
+ * WF_NOMEM. */
+WF_MUST_USE wf_status wf_ring_device_open(wf_ring *r, size_t bytes, wf_err *err);
+void wf_ring_device_close(wf_ring *r);
+/* The members are new. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_ring_device_plan(wf_ring *r, wf_err *err);
+/* Returns when the device reads nothing any more that was queued for the last update. Errors of
+ * this and of all below: what the device says. */
+WF_MUST_USE wf_status wf_ring_device_wait(const wf_ring *r, wf_err *err);
+/* Queues the copies of the means to the device, bucket by bucket as they are made. */
+WF_MUST_USE wf_status wf_ring_bring_means(wf_ring *r, uint64_t records, wf_err *err);
+/* Copies the weights that this member has updated to r->weights, behind the update, and waits. */
+WF_MUST_USE wf_status wf_ring_fetch_share(const wf_ring *r, wf_err *err);
+/* Queues the copy of weights [at, at + n) of a variable that another has updated. */
+WF_MUST_USE wf_status wf_ring_bring_weights(const wf_ring *r, uint32_t variable, uint64_t at,
+                                            const uint8_t *bytes, uint64_t n, wf_err *err);
 
 /* ring_members.c: see there. */
 /* The operation `on_view`. */

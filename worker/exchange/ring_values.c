@@ -50,8 +50,9 @@ wf_status wf_ring_give_values(wf_ring *r, uint32_t to, wf_err *err)
 
             if (!piece)
                 return wf_fail_nomem(err, n * sizeof(float));
-            memcpy(piece->data, (const float *)array->data + at, n * sizeof(float));
-            rc = wf_ring_send_values(r, to, a, v->updates, piece, err);
+            rc = wf_local_read(&r->local, v, array, at, n, piece->data, err);
+            if (rc == WF_OK)
+                rc = wf_ring_send_values(r, to, a, v->updates, piece, err);
             wf_buf_unref(&piece);
             if (rc != WF_OK)
                 return rc;
@@ -122,15 +123,20 @@ wf_status wf_ring_on_values(wf_ring *r, uint32_t from, uint32_t array, uint64_t 
 }
 
 /* Kernels may know where the weights lie: they are copied. */
-static void copy_values(wf_ring *r)
+static wf_status copy_values(wf_ring *r, wf_err *err)
 {
     for (uint32_t a = 0; a < r->n_arrays; a++) {
         wf_local_variable *v;
         wf_buf *array = *wf_ring_array_at(r, a, &v);
+        const float *from = r->fetch.arrays[a]->data;
 
-        memcpy(array->data, r->fetch.arrays[a]->data, v->count * sizeof(float));
+        for (uint64_t at = 0, n; at < v->count; at += n) {
+            n = WF_MIN(v->count - at, (uint64_t)WF_RING_PIECE);
+            WF_TRY(wf_local_write(&r->local, v, array, at, n, from + at, err));
+        }
         v->updates = r->fetch.updates[a];
     }
+    return WF_OK;
 }
 
 wf_status wf_ring_take_values(wf_ring *r, wf_err *err)
@@ -140,7 +146,7 @@ wf_status wf_ring_take_values(wf_ring *r, wf_err *err)
     if (r->n_arrays > 0 && r->fetch.from != r->giver)
         return wf_fail(err, WF_BROKEN, NULL, "values came from worker %u, and not from worker %u",
                        r->members[r->fetch.from].index, r->members[r->giver].index);
-    copy_values(r);
+    WF_TRY(copy_values(r, err));
     wf_ring_drop_values(r);
     r->has_values = true;
     r->clock = r->start - 1;

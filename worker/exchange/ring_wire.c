@@ -127,18 +127,21 @@ wf_status wf_ring_send_sums(wf_ring *r, uint32_t bucket, const wf_reduce_message
     return rc;
 }
 
-/* The weights stay as they are until all have them (R2). */
+/* The weights stay as they are until all have them (R2), also those of the host that a device has
+ * given. */
 wf_status wf_ring_send_weights(wf_ring *r, uint32_t to, uint32_t variable, uint64_t at, uint64_t n,
                                wf_err *err)
 {
-    wf_buf *weights = r->local.variables[variable].weights;
+    const wf_local_variable *v = &r->local.variables[variable];
+    wf_buf *weights = v->device->is_host ? v->weights : r->weights;
+    uint64_t first = v->device->is_host ? at : r->variables[variable].at + at;
     wf_msg *m = NULL;
     wf_status rc;
 
     WF_TRY(new_message(r, WF_RING_WEIGHTS, r->clock + 1, &m, err));
     m->head.request = variable;
     m->head.cut = (uint32_t)(at / WF_RING_PIECE);
-    rc = put_floats(r, weights, (const float *)weights->data + at, n, 0, m, err);
+    rc = put_floats(r, weights, (const float *)weights->data + first, n, 0, m, err);
     if (rc == WF_OK)
         rc = send(r, to, WF_LANE_DATA, &m, err);
     wf_net_free_msg(r->local.conf.net, &m);
