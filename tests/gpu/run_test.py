@@ -19,7 +19,7 @@ from weftlib import check, main, needs, one_sentence, until  # noqa: E402
 needs("numpy", "onnx")
 BUILD, PLUGIN = (os.path.abspath(sys.argv.pop(2)) for _ in range(2))
 KINDS = {"tests", "gradients", "check", "bench", "product", "peer", "training", "trained_peer", "determinism",
-         "convergence", "stages", "sanitizer", "parity"}
+         "convergence", "stages", "workers", "sanitizer", "parity"}
 folder = tempfile.mkdtemp(prefix="weft-pack-")
 atexit.register(shutil.rmtree, folder)
 os.environ["TMPDIR"] = folder  # what a killed run leaves behind goes with it
@@ -59,7 +59,7 @@ def all_kinds_have_results(weft):
     bad = [r for r in said["results"] if r["state"] not in ("passed", "skipped") and not r["kind"].endswith("peer")]
     check(said["complete"] and not bad, f"{bad}")
     check({r["kind"] for r in said["results"]} == KINDS, done.stdout)
-    for kind in "tests", "gradients", "bench", "product", "training", "determinism", "convergence", "stages":
+    for kind in "tests", "gradients", "bench", "product", "training", "determinism", "convergence", "stages", "workers":
         check(all(r["state"] == "passed" for r in said["results"] if r["kind"] == kind), f"{kind}: {done.stdout}")
     for r in said["results"]:
         if r["kind"] in ("bench", "product"):
@@ -72,6 +72,10 @@ def all_kinds_have_results(weft):
     check(len(stages) == 4 and all(r["steps"] == 7 for r in stages.values()), f"{stages}")
     check(differ["two workers, one"] == 0 and 0 < differ["one, the processor"] < 1e-3 and
           0 < differ["beside the processor, the processor"] < 1e-3, f"{differ}")
+    workers = {r["name"]: r for r in said["results"] if r["kind"] == "workers"}
+    differ = workers.pop("compared")["differ_by"]
+    check(len(workers) == 3 and all(r["steps"] == 64 and r["updates"] <= 64 for r in workers.values()), f"{workers}")
+    check(max(differ.values()) < 1e-3 and differ["one"] == 0, f"{differ}")
     check(", 0 failed, " in done.stdout.splitlines()[-1], done.stdout)
 
 
