@@ -20,7 +20,7 @@ typedef struct wf_strategy {
     bool on_worker; /* workers hold the variables whole; otherwise slices of them lie on the ps */
     bool tables_on_ps; /* then: but for the tables, which lie on the ps */
     bool sends;        /* then: gradients leave them, so that their buffers are memory of the host,
-                        * wherever        variables are */
+                        * wherever variables are */
     bool divides;      /* each worker holds variables of its own, as the job's `place` says */
     /* Puts the ends of the exchange into the graph, in place of variables and gradients. */
     wf_status (*rewrite)(struct wf_unit *u, wf_err *err);
