@@ -106,8 +106,11 @@ static wf_status find_device(const wf_job_conf *job, const wf_conf_stage *s,
 static wf_status check_worker(const wf_job_conf *job, const wf_conf_stage *s, uint32_t n_workers,
                               wf_err *err)
 {
+    char hint[128];
+
+    snprintf(hint, sizeof hint, "write it as worker/0/%.64s", s->is_any ? s->device : "");
     if (s->is_any && n_workers > 1)
-        return wf_fail(err, WF_USAGE, "write it as worker/0/cuda:0",
+        return wf_fail(err, WF_USAGE, hint,
                        "%s:%d: place: \"%.200s\" is to be on %.64s, and the cluster has %u workers",
                        job->path, s->line, s->match, s->device, n_workers);
     if (s->worker < n_workers)

@@ -211,7 +211,7 @@ def what_cannot_be_is_said(weft):
                   f"a cluster was started, or no line is named: {last}")
     said(place("cpu:0", "cpu:2"), r'place: "norm1/\*" is to be on cpu:2 of worker/0, which has cpu:0, cpu:1; list it under devices')
     said(place("worker/0/cpu:0", "worker/0/cuda:0"), r"is to be on cuda:0 of worker/0, which has cpu:0, cpu:1")
-    said(place("cpu:0", "cpu:1"), r'is to be on cpu:0, and the cluster has 2 workers; write it as worker/0/cuda:0', (CPUS, CPUS))
+    said(place("cpu:0", "cpu:1"), r'is to be on cpu:0, and the cluster has 2 workers; write it as worker/0/cpu:0', (CPUS, CPUS))
     said(place("worker/0", "worker/0/cpu:0"), r"worker/0 and worker/0/cpu:0 are one device under two names")
     said(place("cpu:1", "cpu:0"), r'"norm1/\w+" is on worker/0/cpu:0, and what it is used with, .*, comes from '
          r"worker/0/cpu:1: values go from a device to those behind it in the list of the worker's devices alone")
