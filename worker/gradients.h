@@ -87,4 +87,5 @@ WF_MUST_USE wf_status wf_gradients_end_by(wf_gradients *g, double norm,
                                           wf_status (*leave)(void *arg, uint32_t variable,
                                                              wf_err *err),
                                           void *arg, wf_err *err);
+
 #endif

@@ -21,11 +21,7 @@ static void means_are_weighted_by_records_and_equal_in_all_workers(void **state)
     (void)state;
     turn(WORKERS);
     for (size_t s = 0; s < WF_COUNT(plan); s++) {
-        for (uint32_t k = 0; k < WORKERS; k++)
-            if (plan[s][k] >= 0)
-                make_step(k, (uint32_t)plan[s][k]);
-            else
-                assert_int_equal(wf_exchange_leave(w.workers[k].exchange, NULL), WF_OK);
+        make_steps(plan[s], WORKERS);
         turn(WORKERS);
         want_step(plan[s]);
         check_weights();
@@ -42,8 +38,7 @@ static void a_step_is_acknowledged_once_all_have_applied_it(void **state)
 
     (void)state;
     turn(WORKERS);
-    for (uint32_t k = 0; k < WORKERS; k++)
-        make_step(k, (uint32_t)all[k]);
+    make_steps(all, WORKERS);
     turn(2);
     assert_int_equal(wf_exchange_in_flight(w.workers[0].exchange), 1);
     wf_exchange_name_late(w.workers[0].exchange, WF_EXCHANGE_ACKS, 1, &late);
@@ -62,8 +57,7 @@ static void a_step_that_another_may_not_have_applied_is_not_acknowledged(void **
     (void)state;
     turn(WORKERS);
     w.done_is_lost = true;
-    for (uint32_t k = 0; k < WORKERS; k++)
-        make_step(k, (uint32_t)all[k]);
+    make_steps(all, WORKERS);
     turn(WORKERS);
     want_step(all);
     check_weights();
@@ -86,12 +80,10 @@ static void who_is_left_makes_the_step_alone(void **state)
 
     (void)state;
     turn(WORKERS);
-    for (uint32_t k = 0; k < WORKERS; k++)
-        make_step(k, (uint32_t)all[k]);
+    make_steps(all, WORKERS);
     turn(WORKERS);
     want_step(all);
-    for (uint32_t k = 0; k < 2; k++)
-        make_step(k, (uint32_t)all[k]);
+    make_steps(all, 2);
     turn(2);
     tell_one(0, 2, 3);
     turn(2); /* the other has not heard of the view */
@@ -105,8 +97,7 @@ static void who_is_left_makes_the_step_alone(void **state)
     tell(3, 7);
     turn(WORKERS);
     check_weights(); /* it has joined, and has what the others have */
-    for (uint32_t k = 0; k < WORKERS; k++)
-        make_step(k, (uint32_t)all[k]);
+    make_steps(all, WORKERS);
     turn(WORKERS);
     want_step(all);
     check_weights();
@@ -120,14 +111,7 @@ static void who_is_a_step_behind_gets_the_values(void **state)
 
     (void)state;
     turn(WORKERS);
-    for (uint32_t k = 0; k < WORKERS; k++)
-        make_step(k, (uint32_t)all[k]);
-    w.given_is_lost = true;
-    turn(WORKERS);
-    w.given_is_lost = false;
-    want_step(all);
-    assert_int_equal(((wf_ring *)w.workers[0].exchange)->clock, 1);
-    assert_int_equal(((wf_ring *)w.workers[1].exchange)->clock, 0);
+    make_step_of_first(all);
     w.values_are_lost = true;
     tell(2, 3);
     turn(2);
@@ -205,8 +189,7 @@ static void a_step_begins_anew_when_a_link_was_lost(void **state)
     stranger.incarnation = 7;
     assert_int_equal(wf_exchange_on_up(w.workers[0].exchange, &stranger, NULL), WF_OK);
     for (uint32_t round = 0; round < 8; round++) {
-        for (uint32_t k = 0; k < WORKERS; k++)
-            make_step(k, (uint32_t)all[k]);
+        make_steps(all, WORKERS);
         for (uint32_t i = 0; i < round; i++) {
             run_worker(&w.workers[i % WORKERS]);
             w.now_ns += MS;

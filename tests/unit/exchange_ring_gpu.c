@@ -4,15 +4,6 @@
  * is behind gets values there, and files and shares of the state come from there. */
 #include "tests/unit/ring_world.h"
 
-static void all_make(const int records[WORKERS], uint32_t workers)
-{
-    for (uint32_t k = 0; k < workers; k++)
-        if (records[k] >= 0)
-            make_step(k, (uint32_t)records[k]);
-        else
-            assert_int_equal(wf_exchange_leave(w.workers[k].exchange, NULL), WF_OK);
-}
-
 /* Who is idle makes no run that would wait for the update before. */
 static void means_are_weighted_and_equal_wherever_variables_are(void **state)
 {
@@ -22,7 +13,7 @@ static void means_are_weighted_and_equal_wherever_variables_are(void **state)
     (void)state;
     turn(WORKERS);
     for (size_t s = 0; s < WF_COUNT(plan); s++) {
-        all_make(plan[s], WORKERS);
+        make_steps(plan[s], WORKERS);
         turn(WORKERS);
         want_step(plan[s]);
         if (s % 3 == 1) /* a look waits for all that was queued: not each time */
@@ -39,13 +30,13 @@ static void fewer_are_left(void **state)
 
     (void)state;
     turn(WORKERS);
-    all_make(all, WORKERS);
+    make_steps(all, WORKERS);
     turn(WORKERS);
     want_step(all);
     tell(2, 3);
     for (int s = 0; s < 4; s++) {
         turn(2);
-        all_make(both, 2);
+        make_steps(both, 2);
         turn(2);
         want_step(both);
     }
@@ -78,13 +69,7 @@ static void who_is_behind_or_joins_gets_the_values(void **state)
 
     (void)state;
     turn(WORKERS);
-    all_make(all, WORKERS);
-    w.given_is_lost = true;
-    turn(WORKERS);
-    w.given_is_lost = false;
-    want_step(all);
-    assert_int_equal(((wf_ring *)w.workers[0].exchange)->clock, 1);
-    assert_int_equal(((wf_ring *)w.workers[1].exchange)->clock, 0);
+    make_step_of_first(all);
     tell(2, 3);
     turn(2);
     check_weights_of(2);
@@ -92,7 +77,7 @@ static void who_is_behind_or_joins_gets_the_values(void **state)
     tell(3, 7);
     turn(WORKERS);
     check_weights();
-    all_make(all, WORKERS);
+    make_steps(all, WORKERS);
     turn(WORKERS);
     want_step(all);
     check_weights();
@@ -108,7 +93,7 @@ static void a_step_begins_anew_when_a_link_was_lost(void **state)
     for (uint32_t round = 0; round < 6; round++) {
         wf_peer *peer = w.workers[0].peers[1 + round % 2];
 
-        all_make(all, WORKERS);
+        make_steps(all, WORKERS);
         for (uint32_t i = 0; i < round; i++) {
             run_worker(&w.workers[i % WORKERS]);
             w.now_ns += MS;
@@ -150,7 +135,7 @@ static void of_a_step_the_means_go_to_the_device(void **state)
             tell(2, 3);
         turn((uint32_t)workers);
         before = cuda_host_count();
-        all_make(s < 2 ? all : both, (uint32_t)workers);
+        make_steps(s < 2 ? all : both, (uint32_t)workers);
         turn((uint32_t)workers);
         want_step(s < 2 ? all : both);
         assert_int_equal(wf_device_event_wait(w.workers[0].exchange->written, NULL), WF_OK);
@@ -173,7 +158,7 @@ static void weights_of_shares_are_copied_once(void **state)
     turn(WORKERS);
     for (int s = 0; s < 4; s++) {
         before = cuda_host_count();
-        all_make(all, WORKERS);
+        make_steps(all, WORKERS);
         turn(WORKERS);
         want_step(all);
     }
@@ -213,7 +198,7 @@ static void means_are_not_clipped(void **state)
     }
     tell(2, 7);
     turn(WORKERS);
-    all_make(all, WORKERS);
+    make_steps(all, WORKERS);
     turn(WORKERS);
     want_step(all);
     check_weights();
@@ -250,7 +235,7 @@ static void a_gpu_that_fails_is_told(void **state)
 
     (void)state;
     turn(WORKERS);
-    all_make(all, WORKERS);
+    make_steps(all, WORKERS);
     cuda_host_fail("copy", 0, 79);
     for (int k = 0; k < 30 * WORKERS; k++) {
         run_worker(&w.workers[k % WORKERS]);

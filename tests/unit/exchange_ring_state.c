@@ -13,8 +13,7 @@ static void sums_may_travel_in_halves(void **state)
     (void)state;
     turn(WORKERS);
     for (int s = 0; s < 3; s++) {
-        for (uint32_t k = 0; k < WORKERS; k++)
-            make_step(k, (uint32_t)all[k]);
+        make_steps(all, WORKERS);
         turn(WORKERS);
         want_step(all);
         check_weights();
@@ -32,8 +31,7 @@ static void sums_may_travel_in_halves(void **state)
     tell_one(1, 2, 3);
     turn(2);
     for (int s = 0; s < 2; s++) {
-        for (uint32_t k = 0; k < 2; k++)
-            make_step(k, (uint32_t)both[k]);
+        make_steps(both, 2);
         turn(2);
         want_step(both);
     }
@@ -137,8 +135,7 @@ static void who_has_a_share_of_the_state_cannot_be_spared(void **state)
     turn(WORKERS);
     assert_true(slots_of(0) + slots_of(1) + slots_of(2) == KERNEL + BIAS);
     assert_true(slots_of(0) && !slots_of(1) && slots_of(2)); /* worker 1 has the statistic */
-    for (uint32_t k = 0; k < WORKERS; k++)
-        make_step(k, (uint32_t)all[k]);
+    make_steps(all, WORKERS);
     turn(WORKERS);
     want_step(all);
     check_weights();
@@ -149,8 +146,7 @@ static void who_has_a_share_of_the_state_cannot_be_spared(void **state)
     tell(2, 7); /* nothing has changed */
     turn(WORKERS);
     w.weights_are_lost = true;
-    for (uint32_t k = 0; k < WORKERS; k++)
-        make_step(k, (uint32_t)all[k]);
+    make_steps(all, WORKERS);
     turn(WORKERS);
     assert_int_equal(wf_exchange_in_flight(w.workers[1].exchange), 1);
     /* Its own share is updated once. */

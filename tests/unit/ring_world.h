@@ -361,6 +361,17 @@ static inline void make_step(uint32_t who, uint32_t records)
     assert_int_equal(wf_exchange_end_step(it->exchange, step, NULL), WF_OK);
 }
 
+/* A step of each of the first `workers`, with gradients of so many records; -1: it has no step to
+ * make. */
+static inline void make_steps(const int records[WORKERS], uint32_t workers)
+{
+    for (uint32_t k = 0; k < workers; k++)
+        if (records[k] >= 0)
+            make_step(k, (uint32_t)records[k]);
+        else
+            assert_int_equal(wf_exchange_leave(w.workers[k].exchange, NULL), WF_OK);
+}
+
 /* All workers' parts of a common step: records, or -1 for one that is idle. */
 static inline void want_step(const int records[WORKERS])
 {
@@ -382,6 +393,18 @@ static inline void want_step(const int records[WORKERS])
             want_momentum[v][i] = 0.5 * want_momentum[v][i] - 0.25 * mean;
             want[v][i] += want_momentum[v][i];
         }
+}
+
+/* A step of all, which the first applies, and the second does not. */
+static inline void make_step_of_first(const int records[WORKERS])
+{
+    make_steps(records, WORKERS);
+    w.given_is_lost = true;
+    turn(WORKERS);
+    w.given_is_lost = false;
+    want_step(records);
+    assert_int_equal(((wf_ring *)w.workers[0].exchange)->clock, 1);
+    assert_int_equal(((wf_ring *)w.workers[1].exchange)->clock, 0);
 }
 
 /* The weights of a variable in memory of the host; of a GPU: in `copy` [KERNEL]. */

@@ -7,6 +7,7 @@
  *   mirrored.c      a copy of them on each of several devices
  *   divided.c       a part of them in each stage of a model: on which device those are
  *   ring.c          a copy of them in each of several workers (ring_state.h)
+ *   hybrid.c        the same of all but the tables, which are on ps
  */
 #ifndef WF_WORKER_EXCHANGE_LOCAL_STATE_H
 #define WF_WORKER_EXCHANGE_LOCAL_STATE_H
