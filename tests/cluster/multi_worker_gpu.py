@@ -183,10 +183,11 @@ def the_state_of_the_optimizer_may_be_divided(weft):
         write_job(c, DIVIDED, epochs=8, every_steps=200, records=4 * RECORDS)
         c.must("up")
         training = c.start("train", "small.yaml")
-        for generation, task in enumerate(("worker/1", "worker/0"), 2):
-            c.until_job("small", lambda j: j["state"] == "running" and j["checkpoint"], "runs")
+        for task in ("worker/1", "worker/0"):
+            before = c.until_job("small", lambda j: j["state"] == "running" and j["checkpoint"], "runs")["generation"]
             c.kill(task)
-            c.until_job("small", lambda j: j["state"] == "running" and j["generation"] == generation,
+            # More than one generation, if the other begins one alone before this one is back.
+            c.until_job("small", lambda j: j["state"] == "running" and j["generation"] > before,
                         f"goes back after the death of {task}")
         check(c.end_of(training, 180).code == 0, c.job("small"))
         files = [name for name in os.listdir(c.saved("small", c.checkpoints("small")[-1]))
