@@ -57,7 +57,7 @@ static wf_status run(wf_shell *s, wf_trainer *t, wf_worker *w, wf_err *err)
             heard = true;
         }
         moved_ns = wf_now_ns();
-        wf_worker_spent(w, 0, (uint64_t)(moved_ns - began_ns));
+        wf_worker_spent(w, &(wf_worker_times){.transfer_ns = moved_ns - began_ns});
         WF_TRY(wf_worker_advance(w, moved_ns, err));
         WF_TRY(wf_trainer_work(t, w, err));
         wf_net_flush(s->net, moved_ns);
@@ -66,10 +66,14 @@ static wf_status run(wf_shell *s, wf_trainer *t, wf_worker *w, wf_err *err)
             continue;
         waits = wf_worker_waits_for_weights(w);
         moved_ns = wf_now_ns();
+        if (waits && wf_trainer_read_ahead(t)) {
+            wf_worker_spent(w, &(wf_worker_times){.data_ns = wf_now_ns() - moved_ns});
+            continue;
+        }
         wf_shell_wait(s, wf_trainer_fd(t),
                       waits); /* a wake-up would cost as much as the weights' copy */
         if (waits)
-            wf_worker_spent(w, (uint64_t)(wf_now_ns() - moved_ns), 0);
+            wf_worker_spent(w, &(wf_worker_times){.wait_ns = wf_now_ns() - moved_ns});
     }
     return WF_OK;
 }

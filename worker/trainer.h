@@ -43,6 +43,9 @@ wf_worker_ops wf_trainer_ops(wf_trainer *t);
 /* Does what was begun, if something was, and tells the worker that it has ended; or has it done by
  * a thread of its own, and tells that later. Errors: those of the worker's events. */
 WF_MUST_USE wf_status wf_trainer_work(wf_trainer *t, wf_worker *w, wf_err *err);
+/* Reads the batch of the next step while the worker waits for others, unless it was read or there
+ * are tables, whose rows are asked for by batch. False: there was nothing to read. */
+bool wf_trainer_read_ahead(wf_trainer *t);
 /* Whether wf_trainer_work has more to do at once. */
 bool wf_trainer_is_busy(const wf_trainer *t);
 /* Readable when a step on a thread of its own has ended: wf_trainer_work is due. -1: there are

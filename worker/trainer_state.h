@@ -90,12 +90,11 @@ struct wf_trainer {
     } ahead[WF_READER_HELD]; /* where there are tables: batches whose rows are named, by step */
     uint32_t next_ahead;     /* the first step that has none; 0: any */
     struct next_batch {
-        bool known;            /* it was read, or could not be, while a GPU computed */
-        const wf_batch *batch; /* NULL: it could not be read, */
-        wf_err why;            /* why */
-        bool brought;          /* the plans of the batch before have it too */
-        uint64_t took_ns;      /* to read it */
-    } next; /* where GPUs compute and there are no tables: of the batch behind the last */
+        bool known;                   /* it was read, or could not be, while there was time */
+        const wf_batch *batch;        /* NULL: it could not be read, */
+        wf_err why;                   /* why */
+        bool brought;                 /* the plans of the batch before have it too */
+    } next;                           /* where there are no tables: of the batch behind the last */
     wf_named_rows eval_rows;          /* of the unit in hand */
     wf_err eval_why;                  /* what was wrong with its records */
     struct wf_prediction *prediction; /* of a job that predicts, and has nothing else; or NULL */

@@ -264,20 +264,38 @@ static void bring_shares(wf_trainer *t)
     }
 }
 
+/* Whether there was one, or what is wrong with it is known now. */
+static bool read_ahead(wf_trainer *t)
+{
+    struct next_batch *next = &t->next;
+
+    next->why.status = wf_data_reader_next(t->train.reader, &next->batch, &next->why);
+    next->known = next->batch || next->why.status != WF_OK;
+    return next->known;
+}
+
+static bool may_read_ahead(const wf_trainer *t)
+{
+    return t->train.reader && !wf_tables_any(&t->train.tables) && !t->next.known;
+}
+
 /* While GPUs compute: the next batch is read, and brought to them. One of another size, as of the
  * last records of a split, has other plans, and is copied when its step begins. */
 static void bring_next(wf_trainer *t)
 {
-    struct next_batch *next = &t->next;
     int64_t began_ns = wf_now_ns();
 
-    if (t->devices[0]->is_host || wf_tables_any(&t->train.tables) || next->known)
+    if (t->devices[0]->is_host || !may_read_ahead(t))
         return;
-    next->why.status = wf_data_reader_next(t->train.reader, &next->batch, &next->why);
-    next->known = next->batch || next->why.status != WF_OK;
-    next->took_ns = (uint64_t)(wf_now_ns() - began_ns);
-    if (next->batch)
+    (void)read_ahead(t);
+    t->hand->result.data_ns += (uint64_t)(wf_now_ns() - began_ns);
+    if (t->next.batch)
         bring_shares(t);
+}
+
+bool wf_trainer_read_ahead(wf_trainer *t)
+{
+    return !t->stage && may_read_ahead(t) && read_ahead(t);
 }
 
 void wf_step_compute(wf_trainer *t, wf_hand *hand)
@@ -456,7 +474,6 @@ static wf_status run_batch(wf_trainer *t, const wf_batch_id *id, wf_err *err)
 
     if (rc == WF_OK) {
         wf_step_compute(t, t->hand);
-        t->hand->result.data_ns += t->next.took_ns;
         rc = take_batch(t, id, err);
     }
     wf_data_reader_release(t->train.reader, &t->hand->batch);

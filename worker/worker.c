@@ -53,10 +53,11 @@ void wf_worker_move(wf_worker *w, wf_worker_event event)
     w->state = (wf_worker_state)wf_states_take(&wf_worker_states, w->state, event, "");
 }
 
-void wf_worker_spent(wf_worker *w, uint64_t wait_ns, uint64_t transfer_ns)
+void wf_worker_spent(wf_worker *w, const wf_worker_times *spent)
 {
-    w->wait_ns += wait_ns;
-    w->transfer_ns += transfer_ns;
+    w->wait_ns += (uint64_t)spent->wait_ns;
+    w->transfer_ns += (uint64_t)spent->transfer_ns;
+    w->data_ns += (uint64_t)spent->data_ns;
 }
 
 uint32_t wf_worker_step(const wf_worker *w)

@@ -173,8 +173,13 @@ WF_MUST_USE wf_status wf_worker_on_evaluated(wf_worker *w, const wf_eval_result 
  * of this process did (WF_BROKEN), without which others can go on: wf_worker_advance ends it then.
  */
 void wf_worker_fault(wf_worker *w, const wf_err *why);
-/* Adds times of the shell, in nanoseconds, to the next report. */
-void wf_worker_spent(wf_worker *w, uint64_t wait_ns, uint64_t transfer_ns);
+/* What a worker's time goes to, beside computing; in nanoseconds. */
+typedef struct wf_worker_times {
+    int64_t wait_ns, transfer_ns, data_ns;
+} wf_worker_times;
+
+/* Adds times of the shell to the next report. */
+void wf_worker_spent(wf_worker *w, const wf_worker_times *spent);
 
 /* The last step computed, the last one begun, and the generation: for the shell and tests. */
 uint32_t wf_worker_step(const wf_worker *w);
