@@ -7,6 +7,7 @@
 #include "common/wire/control.h"
 #include "master/epoch/growth.h"
 #include "master/epoch/left_out.h"
+#include "master/epoch/split_size.h"
 #include "master/epoch/splits.h"
 
 #include <jansson.h>
@@ -14,8 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { SPLITS_PER_WORKER = 16, MOST_BATCHES = 64, DRAIN_BATCHES = 48, DRAINS_PER_WORKER = 2 };
 
 /* ---- the life cycle ---- */
 
@@ -149,22 +148,15 @@ static uint64_t epoch_records(const wf_job *j, uint32_t epoch)
     return records_behind(j, steps_before(j, epoch));
 }
 
-/* Small enough that no worker waits long for another at an epoch's end, large enough that a split's
- * word to the master is rare. A pipeline that drains at each split's end stands still for about
- * half a step then (bench/deepfm.py): of DRAIN_BATCHES that is a hundredth. But a split that is
- * left out after NaN should not be half an epoch. */
+/* A split that is left out after NaN should not be half an epoch. */
 static uint64_t choose_split(const wf_master *m, const wf_job *j)
 {
     const wf_prepared *p = j->prepared;
     uint64_t n = wf_epoch_batches(j->epoch->train_records, p->batch);
-    uint64_t each = n / ((uint64_t)m->n_workers * SPLITS_PER_WORKER);
 
     if (p->split_records)
         return (p->split_records + p->batch - 1) / p->batch * p->batch;
-    if (p->drains && !p->rolls_back)
-        each = WF_MAX(each, WF_MIN(n / ((uint64_t)m->n_workers * DRAINS_PER_WORKER),
-                                   (uint64_t)DRAIN_BATCHES));
-    return WF_MAX(WF_MIN(each, (uint64_t)MOST_BATCHES), 1) * p->batch;
+    return wf_split_size(n, m->n_workers, p->drains && !p->rolls_back) * p->batch;
 }
 
 /* ---- metrics ---- */
