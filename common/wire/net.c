@@ -95,12 +95,22 @@ void wf_net_free(wf_net **n, int linger_ms)
     free(it);
 }
 
-wf_buf *wf_net_buf(const wf_peer *pub, size_t bytes)
+static wf_buf *buf_for(const wf_peer *pub, size_t bytes, bool several)
 {
     const peer *p = (const peer *)pub;
     wf_transport *t = p ? p->transport : NULL;
 
-    return t && t->ops->buf ? t->ops->buf(t, &p->route, bytes) : wf_buf_new(bytes);
+    return t && t->ops->buf ? t->ops->buf(t, &p->route, bytes, several) : wf_buf_new(bytes);
+}
+
+wf_buf *wf_net_buf(const wf_peer *p, size_t bytes)
+{
+    return buf_for(p, bytes, false);
+}
+
+wf_buf *wf_net_buf_for_several(const wf_peer *one, size_t bytes)
+{
+    return buf_for(one, bytes, true);
 }
 
 bool wf_net_lends(const wf_peer *pub, size_t bytes)

@@ -130,6 +130,8 @@ WF_MUST_USE wf_status wf_net_copy_msg(wf_net *n, const wf_msg *m, wf_msg **out, 
  * transport's own, sending copies nothing. Zeroed, or with the content of an earlier use; the
  * caller's. NULL when there is none. */
 wf_buf *wf_net_buf(const wf_peer *p, size_t bytes);
+/* The same for what is sent to several, of which it names one. */
+wf_buf *wf_net_buf_for_several(const wf_peer *one, size_t bytes);
 /* Whether a peer reads so many bytes of wf_net_buf's where they lie, and may keep what it was sent
  * there. */
 bool wf_net_lends(const wf_peer *p, size_t bytes);

@@ -148,11 +148,11 @@ static wf_shm_conn *open_conn(const shm_transport *s, const wf_route *to)
     return c && c->state == WF_SHM_UP ? c : NULL;
 }
 
-static wf_buf *shm_buf(wf_transport *t, const wf_route *to, size_t bytes)
+static wf_buf *shm_buf(wf_transport *t, const wf_route *to, size_t bytes, bool several)
 {
     const wf_shm_conn *c = open_conn((shm_transport *)t, to);
     bool failed;
-    wf_buf *b = c ? wf_shm_pool_take(c->pool, bytes, &failed) : NULL;
+    wf_buf *b = c ? wf_shm_pool_take(c->pool, bytes, several, &failed) : NULL;
 
     return b ? b : wf_buf_new(bytes);
 }

@@ -95,11 +95,11 @@ static wf_status lend_part(wf_shm_conn *c, const wf_msg *m, uint32_t i, plan *p,
 
     if (p->n_held == c->n_idle)
         return wf_fail(err, WF_FULL, NULL, "the other side still uses %u loans", c->n_busy);
-    if (f && wf_shm_pool_has(c->pool, f->buf, &number, &base)) {
+    if (f && wf_shm_pool_lends(c->pool, f->buf, &number, &base)) {
         b = wf_buf_ref(f->buf);
         s->offset = (uint64_t)(f->data - base);
     } else {
-        b = wf_shm_pool_take(c->pool, s->bytes, &failed);
+        b = wf_shm_pool_take(c->pool, s->bytes, false, &failed);
         c->refused = failed;
         if (failed)
             wf_shm_conn_end(c, "the system gives no more shared memory");

@@ -142,9 +142,9 @@ static bool stream_arm(wf_transport *t)
     return something;
 }
 
-static wf_buf *stream_buf(wf_transport *t, const wf_route *to, size_t bytes)
+static wf_buf *stream_buf(wf_transport *t, const wf_route *to, size_t bytes, bool several)
 {
-    (void)to;
+    (void)to, (void)several;
     return wf_buf_pool_take(((stream_transport *)t)->pool, bytes);
 }
 

@@ -35,9 +35,10 @@ typedef struct wf_transport_ops {
     /* Before waiting: makes `fd` readable as soon as something arrives. True: receive may have
      * something already. */
     bool (*arm)(wf_transport *t);
-    /* Memory that messages to a peer need no copy from, with one reference; NULL when there is
-     * none. NULL instead of the function: any memory is as good. */
-    wf_buf *(*buf)(wf_transport *t, const wf_route *to, size_t bytes);
+    /* Memory that messages to a peer need no copy from, and if possible those to `several`, also
+     * over other transports of its kind; with one reference; NULL when there is none. NULL instead
+     * of the function: any memory is as good. */
+    wf_buf *(*buf)(wf_transport *t, const wf_route *to, size_t bytes, bool several);
     /* Whether a peer reads so many bytes of that memory where they lie. NULL: none does. */
     bool (*lends)(wf_transport *t, const wf_route *to, size_t bytes);
     /* Maintains connections, some times a second: dials a silent one anew, or ends accepted ones

@@ -289,22 +289,47 @@ static void keep(void *data, void *hint)
     (void)data, (void)hint;
 }
 
-static wf_buf *own_buf(wf_transport *t, const wf_route *to, size_t bytes)
+static bool for_several;
+
+static wf_buf *own_buf(wf_transport *t, const wf_route *to, size_t bytes, bool several)
 {
     (void)t, (void)to;
+    for_several = several;
     return wf_buf_wrap(own, bytes, keep, NULL);
 }
 
-static void a_gradient_is_born_in_memory_of_the_transport_to_its_ps(void **state)
+static void use_own_buf(const world *w)
 {
     static wf_transport_ops ops;
-    world *w = *state;
     size_t n;
 
     ops = *wf_net_transports(w->worker, &n)[0]->ops; /* to the ps that has the variable */
     ops.buf = own_buf;
     wf_net_transports(w->worker, &n)[0]->ops = &ops;
+}
+
+static void a_gradient_is_born_in_memory_of_the_transport_to_its_ps(void **state)
+{
+    world *w = *state;
+
+    use_own_buf(w);
     assert_ptr_equal(wf_exchange_gradient(w->exchange, 1, 0), own);
+    assert_false(for_several);
+}
+
+static void what_goes_to_two_ps_is_born_in_memory_for_several(void **state)
+{
+    world *w = *state;
+    wf_client *c = (wf_client *)w->exchange;
+    wf_buf *b;
+
+    use_own_buf(w);
+    assert_int_equal(c->first_slice[2] - c->first_slice[1], 2);
+    c->slices[c->first_slice[1] + 1].ps = 1;
+    b = wf_pushes_new_buf(c, 1, sizeof own);
+    assert_ptr_equal(b->data, own);
+    assert_true(for_several);
+    wf_buf_unref(&b);
 }
 
 int main(void)
@@ -312,6 +337,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_gradient_is_born_in_memory_of_the_transport_to_its_ps,
                                         begin, end),
+        cmocka_unit_test_setup_teardown(what_goes_to_two_ps_is_born_in_memory_for_several,
+                                        begin_frozen, end),
         cmocka_unit_test_setup_teardown(a_ps_that_denies_costs_a_small_message_now_and_then, begin,
                                         end),
         cmocka_unit_test_setup_teardown(

@@ -54,7 +54,7 @@ wf_msg *make(wf_msg_pool *pool, wf_shm_pool *own, uint32_t i)
     for (uint32_t f = 0; f < n; f++) {
         size_t bytes = frame_bytes(i, f);
         bool failed;
-        wf_buf *b = own && (i + f) % 3 == 0 ? wf_shm_pool_take(own, bytes, &failed) : NULL;
+        wf_buf *b = own && (i + f) % 3 == 0 ? wf_shm_pool_take(own, bytes, false, &failed) : NULL;
 
         if (!b)
             b = wf_buf_new(bytes);

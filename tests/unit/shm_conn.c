@@ -23,37 +23,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "shm_ends.h"
+
 enum { MESSAGES = 4000 };
-
-typedef struct ends {
-    wf_shm_conn *a, *b; /* a has asked */
-    wf_msg_pool pool;
-    uint64_t bad;
-} ends;
-
-static void open_ends(ends *e)
-{
-    const char *why = NULL;
-    int fd[2];
-
-    *e = (ends){0};
-    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, fd), 0);
-    e->a = wf_shm_conn_ask(fd[0], 0, &why);
-    e->b = wf_shm_conn_await(fd[1], 0);
-    assert_non_null(e->a);
-    assert_non_null(e->b);
-    wf_shm_conn_look(e->b);
-    wf_shm_conn_look(e->a);
-    assert_int_equal(e->a->state, WF_SHM_UP);
-    assert_int_equal(e->b->state, WF_SHM_UP);
-}
-
-static void close_ends(ends *e)
-{
-    wf_shm_conn_free(&e->a);
-    wf_shm_conn_free(&e->b);
-    wf_msg_pool_close(&e->pool);
-}
 
 static void messages_of_any_size_come_whole_and_in_order(void **state)
 {
@@ -109,7 +81,7 @@ static void a_frame_that_was_born_in_shared_memory_is_not_copied(void **state)
 
     (void)state;
     open_ends(&e);
-    b = wf_shm_pool_take(e.a->pool, BIG, &failed);
+    b = wf_shm_pool_take(e.a->pool, BIG, false, &failed);
     assert_non_null(b);
     fill(b->data, BIG, 1);
     assert_int_equal(wf_msg_new(&e.pool, WF_PUSH, &m, NULL), WF_OK);
@@ -271,23 +243,13 @@ static void notes_that_cannot_be_right_end_the_connection(void **state)
     }
 }
 
-static uint32_t count_blocks(wf_shm_conn *c)
-{
-    uint32_t n = 0;
-
-    wf_shm_conn_look(c);
-    for (uint32_t i = 0; i < WF_SHM_BLOCKS; i++)
-        n += c->blocks[i] != NULL;
-    return n;
-}
-
 /* Two blocks that together are beyond what is kept in any case. */
 static void take_two(const ends *e, wf_buf *two[2], const void *at[2])
 {
     bool failed;
 
     for (int i = 0; i < 2; i++) {
-        two[i] = wf_shm_pool_take(e->a->pool, (size_t)128 << 20, &failed);
+        two[i] = wf_shm_pool_take(e->a->pool, (size_t)128 << 20, false, &failed);
         assert_non_null(two[i]);
         at[i] = two[i]->data;
     }

@@ -406,9 +406,9 @@ static void give_back(void *data, void *hint)
     given_back += data == own;
 }
 
-static wf_buf *own_buf(wf_transport *t, const wf_route *to, size_t bytes)
+static wf_buf *own_buf(wf_transport *t, const wf_route *to, size_t bytes, bool several)
 {
-    (void)t, (void)to;
+    (void)t, (void)to, (void)several;
     return bytes <= sizeof own ? wf_buf_wrap(own, bytes, give_back, NULL) : NULL;
 }
 

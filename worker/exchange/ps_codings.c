@@ -128,7 +128,7 @@ static wf_status reserve(const wf_client *c, step_push *s, uint32_t variable, si
     if (*b && (wf_buf_refs(*b) > 1 || (*b)->bytes < bytes))
         wf_buf_unref(b);
     if (!*b)
-        *b = wf_net_buf(wf_pushes_only_ps(c, variable), bytes);
+        *b = wf_pushes_new_buf(c, variable, bytes);
     return *b ? WF_OK : wf_fail_nomem(err, bytes);
 }
 

@@ -151,14 +151,33 @@ void wf_pushes_begin(wf_exchange *x, uint32_t step, uint32_t records)
     begin_step((wf_client *)x, step)->records = records;
 }
 
-const wf_peer *wf_pushes_only_ps(const wf_client *c, uint32_t variable)
+static bool is_on_one_ps(const wf_client *c, uint32_t variable)
 {
     uint32_t first = c->first_slice[variable], end = c->first_slice[variable + 1];
 
     for (uint32_t i = first; i < end; i++)
         if (c->slices[i].ps != c->slices[first].ps)
-            return NULL;
-    return first < end ? c->ps[c->slices[first].ps] : NULL;
+            return false;
+    return true;
+}
+
+wf_buf *wf_pushes_new_buf(const wf_client *c, uint32_t variable, size_t bytes)
+{
+    uint32_t first = c->first_slice[variable];
+
+    if (first == c->first_slice[variable + 1])
+        return wf_buf_new(bytes);
+    return is_on_one_ps(c, variable) ? wf_net_buf(c->ps[c->slices[first].ps], bytes)
+                                     : wf_net_buf_for_several(c->ps[c->slices[first].ps], bytes);
+}
+
+/* What is sent in another form is not read from where it was computed. */
+static wf_buf *new_gradient(const wf_client *c, uint32_t variable)
+{
+    const wf_client_variable *v = &c->variables[variable];
+    size_t bytes = wf_rows_room(v) * sizeof(float);
+
+    return v->push ? wf_buf_new(bytes) : wf_pushes_new_buf(c, variable, bytes);
 }
 
 float *wf_pushes_gradient(wf_exchange *x, uint32_t step, uint32_t variable)
@@ -170,8 +189,7 @@ float *wf_pushes_gradient(wf_exchange *x, uint32_t step, uint32_t variable)
     if (*b && wf_buf_refs(*b) > 1) /* the transport has not let go of the last use */
         wf_buf_unref(b);
     if (!*b)
-        *b = wf_net_buf(c->variables[variable].push ? NULL : wf_pushes_only_ps(c, variable),
-                        wf_rows_room(&c->variables[variable]) * sizeof(float));
+        *b = new_gradient(c, variable);
     return *b ? (*b)->data : NULL;
 }
 

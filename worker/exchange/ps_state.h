@@ -271,9 +271,9 @@ static inline size_t wf_codings_room(size_t bytes)
 /* Writes the gradient of a variable, which is final, as s->codings then says. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_codings_write(wf_client *c, step_push *s, uint32_t variable, wf_err *err);
 
-/* ps_pushes.c. The ps that all of a variable goes to, or NULL: what is sent is born in memory that
- * travels there without a copy. */
-const wf_peer *wf_pushes_only_ps(const wf_client *c, uint32_t variable);
+/* ps_pushes.c. Memory for what is sent of a variable, from which it travels to its ps without a
+ * copy where that can be; NULL when there is none. */
+wf_buf *wf_pushes_new_buf(const wf_client *c, uint32_t variable, size_t bytes);
 WF_MUST_USE wf_status wf_pushes_init(wf_client *c, wf_err *err);
 void wf_pushes_close(wf_client *c);
 /* The rows of wf_exchange_ops that push; `x` is a wf_client. */
