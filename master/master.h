@@ -58,6 +58,7 @@ typedef struct wf_prepared {
     uint64_t eval_unit;         /* records of an evaluation that a worker is given at a time */
     bool evaluates, rolls_back; /* rolls_back: when a step makes NaN */
     bool drains;                /* the pushes of a worker's pipeline, at the end of each split */
+    bool in_step;               /* all workers make each step together */
     /* Data that grows: the patterns of its files, how often they are listed, how long a file must
      * have been as it is, and without how long the job is done (0: it waits for ever). */
     bool grows;

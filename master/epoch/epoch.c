@@ -153,10 +153,13 @@ static uint64_t choose_split(const wf_master *m, const wf_job *j)
 {
     const wf_prepared *p = j->prepared;
     uint64_t n = wf_epoch_batches(j->epoch->train_records, p->batch);
+    wf_split_job job = {0};
 
     if (p->split_records)
         return (p->split_records + p->batch - 1) / p->batch * p->batch;
-    return wf_split_size(n, m->n_workers, p->drains && !p->rolls_back) * p->batch;
+    if (!p->rolls_back)
+        job = (wf_split_job){.drains = p->drains, .in_step = p->in_step};
+    return wf_split_size(n, m->n_workers, &job) * p->batch;
 }
 
 /* ---- metrics ---- */

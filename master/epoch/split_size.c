@@ -5,7 +5,8 @@
 
 enum {
     PER_WORKER = 16,
-    MOST = 64, /* batches */
+    IN_STEP = 4, /* of a worker: a turn of the master on one's processor is a wait for all */
+    MOST = 64,   /* batches */
     /* A pipeline that drains stands still for about half a step (bench/deepfm.py): of so many
      * batches that is a hundredth. */
     DRAIN_BATCHES = 48,
@@ -36,11 +37,11 @@ static uint64_t make_even(uint64_t batches, uint32_t workers, uint64_t wanted)
     return best;
 }
 
-uint64_t wf_split_size(uint64_t batches, uint32_t workers, bool drains)
+uint64_t wf_split_size(uint64_t batches, uint32_t workers, const wf_split_job *job)
 {
-    uint64_t each = batches / ((uint64_t)workers * PER_WORKER);
+    uint64_t each = batches / ((uint64_t)workers * (job->in_step ? IN_STEP : PER_WORKER));
 
-    if (drains)
+    if (job->drains)
         each = WF_MAX(each, WF_MIN(batches / ((uint64_t)workers * DRAINS_PER_WORKER),
                                    (uint64_t)DRAIN_BATCHES));
     return make_even(batches, workers, WF_MAX(WF_MIN(each, (uint64_t)MOST), 1));

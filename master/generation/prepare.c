@@ -470,6 +470,7 @@ static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *run,
     WF_TRY(choose_strategy(p, job, cluster, err));
     WF_TRY(compile_mode(p, job, WF_COMPILE_TRAIN, cluster, err));
     WF_TRY(compile_mode(p, job, WF_COMPILE_EVAL, cluster, err));
+    p->in_step = p->strategy->sends;
     p->drains = job->pipeline > 0 && p->start.train_ids.len > 0; /* ids of tables */
     WF_TRY(fill_callbacks(p, job, err));
     share_with_start(p);

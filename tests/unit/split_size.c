@@ -11,6 +11,8 @@
 
 enum { WORKERS_MOST = 9, BATCHES_MOST = 3000 };
 
+static const wf_split_job plain;
+
 /* Each of the workers takes a split as soon as it is free. */
 static uint64_t play(uint64_t batches, uint32_t workers, uint64_t each)
 {
@@ -44,8 +46,10 @@ static void the_longest_is_what_workers_in_turns_make(void **state)
 static void two_workers_of_an_epoch_end_together(void **state)
 {
     (void)state;
-    assert_int_equal(wf_split_size(469, 2, false), 13);
+    assert_int_equal(wf_split_size(469, 2, &plain), 13);
     assert_int_equal(play(469, 2, 13), (469 + 1) / 2);
+    assert_int_equal(wf_split_size(469, 2, &(wf_split_job){.in_step = true}), 47);
+    assert_int_equal(play(469, 2, 47), (469 + 1) / 2);
 }
 
 static void sizes_are_of_use_and_no_worker_waits_longer_than_before(void **state)
@@ -53,13 +57,14 @@ static void sizes_are_of_use_and_no_worker_waits_longer_than_before(void **state
     (void)state;
     for (uint32_t workers = 1; workers <= WORKERS_MOST; workers++)
         for (uint64_t batches = 1; batches < BATCHES_MOST; batches += 11)
-            for (int drains = 0; drains < 2; drains++) {
-                uint64_t each = wf_split_size(batches, workers, drains);
-                uint64_t wanted = batches / (workers * 16u);
+            for (int kind = 0; kind < 4; kind++) {
+                const wf_split_job job = {.drains = kind & 1, .in_step = kind & 2};
+                uint64_t each = wf_split_size(batches, workers, &job);
+                uint64_t wanted = batches / (workers * (job.in_step ? 4u : 16u));
                 uint64_t least = (wanted < 64 ? wanted : 64) / 2;
 
                 assert_in_range(each, least ? least : 1, 64);
-                if (!drains && wanted > 0 && wanted <= 64)
+                if (!job.drains && wanted > 0 && wanted <= 64)
                     assert_true(play(batches, workers, each) <= play(batches, workers, wanted));
             }
 }
@@ -67,10 +72,10 @@ static void sizes_are_of_use_and_no_worker_waits_longer_than_before(void **state
 static void one_worker_has_a_sixteenth_each(void **state)
 {
     (void)state;
-    assert_int_equal(wf_split_size(469, 1, false), 29);
-    assert_int_equal(wf_split_size(469, 1, true), 48);
-    assert_int_equal(wf_split_size(1, 1, false), 1);
-    assert_int_equal(wf_split_size(1u << 30, 1, false), 64);
+    assert_int_equal(wf_split_size(469, 1, &plain), 29);
+    assert_int_equal(wf_split_size(469, 1, &(wf_split_job){.drains = true}), 48);
+    assert_int_equal(wf_split_size(1, 1, &plain), 1);
+    assert_int_equal(wf_split_size(1u << 30, 1, &plain), 64);
 }
 
 int main(void)
