@@ -20,8 +20,8 @@ uint64_t wf_split_size_longest(uint64_t batches, uint32_t workers, uint64_t each
     return turns * each + (full % workers ? each : batches % each);
 }
 
-/* Workers that add up their gradients wait in each step for all, also for those that have no more
- * splits: of sizes down to half of the one that is wanted, the one that ends most evenly. */
+/* Whoever has no more splits waits for the others until the epoch ends: of sizes down to half of
+ * the one that is wanted, the one with which equally fast workers wait least. */
 static uint64_t make_even(uint64_t batches, uint32_t workers, uint64_t wanted)
 {
     uint64_t best = wanted, least = wf_split_size_longest(batches, workers, wanted);

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a job is like that a split costs something. */
+/* Why a job is better off with longer splits. */
 typedef struct wf_split_job {
     bool drains;  /* the pipeline of a worker is empty at each split's end */
     bool in_step; /* all workers make each step together: none gets ahead of another */
