@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """All-reduce between processes of one host: weft's, gloo's, and copies through shared memory.
 
-all_reduce.py [--torch PYTHON] [--members 2,4,8] [--bytes 100000000,4096] [--rounds 31]
+all_reduce.py [--torch PYTHON] [--members 2,3,4,8] [--bytes 100000000,4096] [--rounds 31]
 
 weft: build/bench/bench_all_reduce, whole steps, of which the update alone is taken off. gloo: all_reduce of
 torch.distributed in as many processes, in the same run. Bandwidth is what a ring moves in and out of each process,
@@ -57,7 +57,7 @@ def main():
         return gloo_member(*(int(w) for w in sys.argv[2:7]))
     p = argparse.ArgumentParser()
     p.add_argument("--torch", help="a Python with torch")
-    p.add_argument("--members", default="2,4,8")
+    p.add_argument("--members", default="2,3,4,8")
     p.add_argument("--bytes", default="100000000,4096")
     p.add_argument("--rounds", type=int, default=31)
     a = p.parse_args()

@@ -22,29 +22,6 @@ void wf_near_close(wf_near *n)
 
 /* ---- hosts ---- */
 
-/* The host in an address that has one, "tcp://HOST:PORT", alone or among others; "": none has. */
-static void host_of(const char *address, char name[WF_NEAR_NAME])
-{
-    const char *tcp = strstr(address, "tcp://"), *end, *colon = NULL;
-
-    name[0] = 0;
-    if (!tcp)
-        return;
-    tcp += strlen("tcp://");
-    end = tcp + strcspn(tcp, "|");
-    for (const char *c = tcp; c < end; c++)
-        if (*c == ':')
-            colon = c; /* the last: an address of IPv6 has others */
-    if (!colon || colon == tcp)
-        return;
-    if (*tcp == '[' && colon[-1] == ']') {
-        tcp++;
-        colon--;
-    }
-    snprintf(name, WF_NEAR_NAME, "%.*s", (int)WF_MIN(colon - tcp, (ptrdiff_t)WF_NEAR_NAME - 1),
-             tcp);
-}
-
 static int find_host(const wf_near *n, const char *name)
 {
     for (uint32_t i = 0; name[0] && i < n->n_hosts; i++)
@@ -58,27 +35,27 @@ static bool list_hosts(const wf_master *m, wf_near *n)
 {
     n->hosts = calloc(WF_LEDGER_HOSTS, sizeof *n->hosts);
     for (uint32_t i = 0; n->hosts && i < m->n_members; i++) {
-        char name[WF_NEAR_NAME];
+        char name[WF_HOST_NAME];
 
         if (m->members[i].task.role != WF_ROLE_WORKER)
             continue;
-        host_of(m->members[i].address, name);
+        wf_host_of(m->members[i].address, name);
         if (!name[0] || find_host(n, name) >= 0)
             continue;
         if (n->n_hosts == WF_LEDGER_HOSTS)
             return false;
-        snprintf(n->hosts[n->n_hosts++], WF_NEAR_NAME, "%s", name);
+        snprintf(n->hosts[n->n_hosts++], WF_HOST_NAME, "%s", name);
     }
     return n->hosts != NULL;
 }
 
 int wf_near_host(const wf_job *j, const wf_member *who)
 {
-    char name[WF_NEAR_NAME];
+    char name[WF_HOST_NAME];
 
     if (!j->epoch->near.hosts)
         return -1;
-    host_of(who->address, name);
+    wf_host_of(who->address, name);
     return find_host(&j->epoch->near, name);
 }
 

@@ -9,13 +9,12 @@
 #define WF_MASTER_EPOCH_NEAR_H
 
 #include "common/wire/control.pb-c.h"
+#include "common/wire/host.h"
 #include "master/epoch/ledger.h"
 #include "master/job/job.h"
 
-enum { WF_NEAR_NAME = 256 /* bytes of a host's name, with the zero behind it */ };
-
 typedef struct wf_near {
-    char (*hosts)[WF_NEAR_NAME]; /* [n_hosts]; NULL: not found yet */
+    char (*hosts)[WF_HOST_NAME]; /* [n_hosts]; NULL: not found yet */
     uint32_t n_hosts;
     struct wf_near_file {
         char *path;

@@ -77,6 +77,31 @@ def workers_train_as_one_with_the_summed_batch(weft):
         check_close(ours, alone_after(weft, n, workers * BATCH, SGD), f"{how}: {workers} batches, {n} updates", 1e-6)
 
 
+def way_of(c, worker=0):
+    return re.findall(r"worker\.adds_up workers=\d+ by=(\w+)", c.read(os.path.join(".weft", "logs", f"worker-{worker}.log")))[-1]
+
+
+def three_workers_add_up_by_where_they_are(weft):
+    """On one host directly, and at three addresses in a ring, or by halving where there is little to send. The kernel is
+    of two buckets."""
+    large = [("units: 32", "units: 60000")]
+    for hosts, more, way in ((1, large, "direct"), (3, large, "size"), (3, [], "size")):
+        with Cluster(weft, ps=0, workers=3, transport="tcp") as c:
+            lines = c.read("cluster.yaml").splitlines()
+            workers = lines.index("workers:")
+            for i in range(3):
+                lines[workers + 1 + i] = lines[workers + 1 + i].replace("127.0.0.1", f"127.0.0.{1 + i % hosts}")
+            c.write("cluster.yaml", "\n".join(lines) + "\n")
+            write_job(c, RING, epochs=1, optimizer=SGD, more=more)
+            c.must("up")
+            c.must("train", "small.yaml")
+            ways = {way_of(c, i) for i in range(3)}
+            n = updates(c)
+            ours = saved_weights(c, "small")
+        check(ways == {way}, f"{hosts} hosts: added up by {ways}")
+        check_close(ours, alone_after(weft, n, optimizer=SGD, more=more), f"{hosts} hosts, {n} updates", 1e-6)
+
+
 def one_worker_has_the_bits_of_local(weft):
     with Cluster(weft, ps=0, workers=1) as c:
         write_job(c, RING)
@@ -242,7 +267,7 @@ def what_a_cluster_cannot_serve_is_said(weft):
 
 
 if __name__ == "__main__":
-    main([workers_train_as_one_with_the_summed_batch, one_worker_has_the_bits_of_local,
+    main([workers_train_as_one_with_the_summed_batch, three_workers_add_up_by_where_they_are, one_worker_has_the_bits_of_local,
           several_workers_without_ps_take_it_by_themselves, over_tcp, a_variable_in_two_buckets_over_tcp,
           whoever_is_killed_the_others_go_on, a_job_goes_on_under_another_strategy,
           each_worker_writes_a_file_of_a_large_model, the_state_of_the_optimizer_may_be_divided,

@@ -155,6 +155,7 @@ wf_sim_spec wf_sim_draw_mirrored(uint64_t seed)
     }
     spec.unfit = spec.unfit > spec.workers ? 1 : spec.unfit;
     spec.divides = seed % 5 == 2;
+    spec.apart = seed / 4 % 2;
     return spec;
 }
 
@@ -169,5 +170,6 @@ wf_sim_spec wf_sim_draw_hybrid(uint64_t seed)
     spec.together = false;
     spec.at_once = 1;
     spec.unfit = spec.unfit > spec.workers ? 1 : spec.unfit;
+    spec.apart = seed / 4 % 2;
     return spec;
 }

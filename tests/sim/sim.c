@@ -287,7 +287,10 @@ static void place(wf_sim *s)
             p->task = (wf_task){WF_ROLE_PS, i - 1};
         else
             p->task = (wf_task){WF_ROLE_WORKER, i - 1 - s->spec.ps};
-        wf_task_str(p->task, p->address, sizeof p->address);
+        if (s->spec.apart && p->task.role == WF_ROLE_WORKER)
+            snprintf(p->address, sizeof p->address, "tcp://host-%u:1", p->task.index);
+        else
+            wf_task_str(p->task, p->address, sizeof p->address);
         if (!s->spec.supervised || p->task.role == WF_ROLE_CLIENT)
             wf_sim_plan(s, wf_sim_between(s, 0, 50) * MS, (wf_happening){.kind = BOOT, .who = i});
     }

@@ -65,6 +65,7 @@ typedef struct wf_sim_spec {
     uint32_t moves;                 /* slices that go to another ps */
     bool hybrid;                    /* a variable lies in the workers, beside those on the ps */
     bool divides;                   /* workers that all hold the variables each update a share */
+    bool apart;                     /* each worker is on a host of its own */
     bool balances;                  /* the master moves slices, which all lie on ps 0 at first */
     uint32_t stops;                 /* the job is stopped, and recovered once it is */
     uint32_t trouble_per_mille;     /* steps that fail, or whose gradients are NaN: the job fails */

@@ -20,9 +20,7 @@ enum { MEMBERS = 9, COUNT = 3001, MESSAGES = 2 * MEMBERS * 2 * MEMBERS };
 
 typedef struct sent {
     uint32_t from, to, round;
-    uint64_t n;
-    wf_buf *buf;
-    const uint8_t *bytes;
+    wf_reduce_arrival what;
 } sent;
 
 typedef struct group {
@@ -30,7 +28,7 @@ typedef struct group {
     uint64_t count;
     wf_reduce_plan plans[MEMBERS];
     wf_reduce sums[MEMBERS];
-    float data[MEMBERS][COUNT];
+    float data[MEMBERS][COUNT], own_sums[MEMBERS][COUNT], weights[MEMBERS];
     sent under_way[MESSAGES];
     uint32_t n_under_way;
     uint64_t elements_sent[MEMBERS];
@@ -48,6 +46,7 @@ static void open_group(group *g, wf_reduce_way way, uint32_t n, uint64_t count)
         assert_int_equal(wf_reduce_plan_make(way, n, i, count, &g->plans[i], NULL), WF_OK);
         assert_int_equal(g->plans[i].n_rounds, g->plans[0].n_rounds);
         assert_int_equal(wf_reduce_init(&g->sums[i], &g->plans[i], NULL), WF_OK);
+        g->weights[i] = 1;
         for (uint64_t k = 0; k < count; k++)
             g->data[i][k] = value_of(i, k);
     }
@@ -70,9 +69,9 @@ static void send_all(group *g, uint32_t member)
         wf_buf *b = wf_buf_new(m.n * sizeof(float) + 1);
         uint8_t *to = (uint8_t *)b->data + (m.round + member) % 2;
 
-        memcpy(to, g->data[member] + m.at, m.n * sizeof(float));
+        memcpy(to, (m.of_sum ? g->own_sums : g->data)[member] + m.at, m.n * sizeof(float));
         assert_true(g->n_under_way < MESSAGES);
-        g->under_way[g->n_under_way++] = (sent){member, m.to, m.round, m.n, b, to};
+        g->under_way[g->n_under_way++] = (sent){member, m.to, m.round, {b, to, m.n, m.weight}};
         g->elements_sent[member] += m.n;
     }
 }
@@ -82,9 +81,8 @@ static void deliver(group *g, uint32_t i)
     sent m = g->under_way[i];
 
     g->under_way[i] = g->under_way[--g->n_under_way];
-    assert_int_equal(wf_reduce_put(&g->sums[m.to], m.from, m.round, m.buf, m.bytes, m.n, NULL),
-                     WF_OK);
-    wf_buf_unref(&m.buf);
+    assert_int_equal(wf_reduce_put(&g->sums[m.to], m.from, m.round, &m.what, NULL), WF_OK);
+    wf_buf_unref(&m.what.buf);
     send_all(g, m.to);
 }
 
@@ -102,7 +100,8 @@ static void run(group *g, uint64_t seed)
         } else {
             uint32_t member = (begun++ + (uint32_t)seed) % g->n;
 
-            wf_reduce_begin(&g->sums[member], g->data[member]);
+            wf_reduce_begin(&g->sums[member], g->data[member], g->weights[member],
+                            g->own_sums[member]);
             send_all(g, member);
         }
     }
@@ -216,24 +215,125 @@ static void each_of_a_pair_keeps_the_array_of_the_other(void **unused)
     assert_int_equal(wf_reduce_plan_make(WF_REDUCE_PAIR, 3, 0, 9, &g.plans[0], NULL), WF_INVALID);
 }
 
+static void take_direct_sum(const wf_reduce *r, uint64_t count, float to[])
+{
+    for (uint64_t at = 0, n; at < count; at += n) {
+        const uint8_t *from = wf_reduce_sum_at(r, at, &n);
+
+        assert_true(n > 0 && n <= count - at);
+        memcpy(to + at, from, n * sizeof *to);
+    }
+}
+
+/* Also when others' messages come before it begins. */
+static void a_direct_sum_is_weighted_and_leaves_the_arrays(void **unused)
+{
+    static const uint64_t counts[] = {0, 1, 2, 5, 8, 63, 1000, COUNT};
+    static float first[COUNT], sum[COUNT];
+    static group g;
+
+    (void)unused;
+    for (uint32_t n = 2; n <= MEMBERS; n++)
+        for (size_t c = 0; c < WF_COUNT(counts); c++)
+            for (uint64_t seed = 0; seed < 12; seed++) {
+                open_group(&g, WF_REDUCE_DIRECT, n, counts[c]);
+                for (uint32_t i = 0; i < n; i++)
+                    g.weights[i] = (float)(i * 5 % 7); /* 0 among them */
+                run(&g, seed);
+                for (uint32_t i = 0; i < n; i++) {
+                    take_direct_sum(&g.sums[i], counts[c], sum);
+                    if (seed == 0 && i == 0)
+                        memcpy(first, sum, sizeof first);
+                    assert_memory_equal(first, sum, counts[c] * sizeof(float));
+                }
+                for (uint64_t k = 0; k < counts[c]; k++) {
+                    double want = 0;
+
+                    for (uint32_t i = 0; i < n; i++) {
+                        want += (double)g.weights[i] * value_of(i, k);
+                        assert_true(g.data[i][k] == value_of(i, k));
+                    }
+                    assert_true(fabs(want - sum[k]) < 1e-5);
+                }
+                for (uint32_t i = 0; i < n; i++)
+                    wf_reduce_again(&g.sums[i]);
+                close_group(&g);
+            }
+}
+
+/* Each element goes to the owner of its part, and its sum to all. */
+static void a_direct_sum_sends_as_many_bytes_as_a_ring(void **unused)
+{
+    static group g;
+
+    (void)unused;
+    for (uint32_t n = 2; n <= MEMBERS; n++) {
+        uint64_t total = 0;
+
+        open_group(&g, WF_REDUCE_DIRECT, n, COUNT);
+        run(&g, 3);
+        for (uint32_t i = 0; i < n; i++) {
+            assert_int_equal(g.plans[i].own_at % 16, 0); /* a cache line */
+            total += g.elements_sent[i];
+        }
+        assert_int_equal(total, 2 * (n - 1) * COUNT);
+        close_group(&g);
+    }
+}
+
+/* Whoever has not sent its part of the array is waited for, then whoever has not sent its sum. */
+static void a_direct_sum_takes_each_message_once_and_says_who_is_late(void **unused)
+{
+    wf_buf *b = wf_buf_new(COUNT * sizeof(float));
+    const wf_reduce_arrival part = {b, b->data, 32, 1};
+    static group g;
+
+    (void)unused;
+    memset(b->data, 0, b->bytes);
+    open_group(&g, WF_REDUCE_DIRECT, 3, 96);
+    assert_int_equal(wf_reduce_put(&g.sums[0], 1, 1, &part, NULL), WF_OK);
+    assert_int_equal(wf_reduce_put(&g.sums[0], 1, 1, &part, NULL), WF_PROTO);
+    assert_int_equal(wf_reduce_late(&g.sums[0]), UINT32_MAX); /* it has not begun */
+    wf_reduce_begin(&g.sums[0], g.data[0], 1, g.own_sums[0]);
+    send_all(&g, 0);
+    assert_int_equal(g.n_under_way, 2);
+    assert_int_equal(wf_reduce_late(&g.sums[0]), 2);
+    assert_int_equal(wf_reduce_put(&g.sums[0], 1, 3, &part, NULL), WF_OK); /* of its sum */
+    assert_int_equal(wf_reduce_put(&g.sums[0], 2, 0, &part, NULL), WF_OK);
+    send_all(&g, 0);
+    assert_int_equal(g.n_under_way, 4);
+    assert_int_equal(wf_reduce_put(&g.sums[0], 2, 0, &part, NULL), WF_PROTO);
+    assert_int_equal(wf_reduce_put(&g.sums[0], 1, 1, &part, NULL), WF_PROTO);
+    assert_int_equal(wf_reduce_late(&g.sums[0]), 2);
+    assert_false(wf_reduce_is_done(&g.sums[0]));
+    assert_int_equal(wf_reduce_put(&g.sums[0], 2, 2, &part, NULL), WF_OK);
+    assert_true(wf_reduce_is_done(&g.sums[0]));
+    assert_int_equal(wf_reduce_put(&g.sums[0], 2, 2, &part, NULL), WF_PROTO);
+    for (uint32_t i = 0; i < g.n_under_way; i++)
+        wf_buf_unref(&g.under_way[i].what.buf);
+    close_group(&g);
+    wf_buf_unref(&b);
+}
+
 static void what_the_plan_does_not_expect_is_refused(void **unused)
 {
     wf_buf *b = wf_buf_new(COUNT * sizeof(float));
+    const wf_reduce_arrival part = {b, b->data, 33, 1}, longer = {b, b->data, 34, 1};
     static group g;
 
     (void)unused;
     open_group(&g, WF_REDUCE_RING, 3, 99);
-    assert_int_equal(wf_reduce_put(&g.sums[0], 1, 0, b, b->data, 33, NULL), WF_PROTO);
-    assert_int_equal(wf_reduce_put(&g.sums[0], 2, 4, b, b->data, 33, NULL), WF_PROTO);
-    assert_int_equal(wf_reduce_put(&g.sums[0], 2, 0, b, b->data, 34, NULL), WF_PROTO);
-    assert_int_equal(wf_reduce_put(&g.sums[0], 2, 0, b, b->data, 33, NULL), WF_OK);
-    assert_int_equal(wf_reduce_put(&g.sums[0], 2, 0, b, b->data, 33, NULL), WF_PROTO);
-    wf_reduce_begin(&g.sums[0], g.data[0]);
+    assert_int_equal(wf_reduce_put(&g.sums[0], 1, 0, &part, NULL), WF_PROTO);
+    assert_int_equal(wf_reduce_put(&g.sums[0], 2, 4, &part, NULL), WF_PROTO);
+    assert_int_equal(wf_reduce_put(&g.sums[0], 2, 0, &longer, NULL), WF_PROTO);
+    assert_int_equal(wf_reduce_put(&g.sums[0], 2, 0, &part, NULL), WF_OK);
+    assert_int_equal(wf_reduce_put(&g.sums[0], 2, 0, &part, NULL), WF_PROTO);
+    wf_reduce_begin(&g.sums[0], g.data[0], 1, NULL);
     send_all(&g, 0);
     assert_int_equal(wf_reduce_late(&g.sums[0]), 2);
-    assert_int_equal(wf_reduce_put(&g.sums[0], 2, 0, b, b->data, 33, NULL), WF_PROTO);
+    assert_int_equal(wf_reduce_put(&g.sums[0], 2, 0, &part, NULL), WF_PROTO);
     for (uint32_t i = 0; i < g.n_under_way; i++)
-        wf_buf_unref(&g.under_way[i].buf);
+        wf_buf_unref(&g.under_way[i].what.buf);
     close_group(&g);
     wf_buf_unref(&b);
     assert_int_equal(wf_reduce_plan_make(WF_REDUCE_RING, 3, 3, 9, &g.plans[0], NULL), WF_INVALID);
@@ -248,6 +348,9 @@ int main(void)
         cmocka_unit_test(halving_takes_as_many_rounds_as_the_logarithm_says),
         cmocka_unit_test(a_sum_begins_again),
         cmocka_unit_test(each_of_a_pair_keeps_the_array_of_the_other),
+        cmocka_unit_test(a_direct_sum_is_weighted_and_leaves_the_arrays),
+        cmocka_unit_test(a_direct_sum_sends_as_many_bytes_as_a_ring),
+        cmocka_unit_test(a_direct_sum_takes_each_message_once_and_says_who_is_late),
         cmocka_unit_test(what_the_plan_does_not_expect_is_refused),
     };
 

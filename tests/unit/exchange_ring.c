@@ -208,6 +208,30 @@ static void a_step_begins_anew_when_a_link_was_lost(void **state)
     }
 }
 
+static wf_reduce_way way_of(uint32_t who)
+{
+    return ((const wf_ring *)w.workers[who].exchange)->way;
+}
+
+/* Addresses decide, not links: all who have the same view choose the same way. */
+static void workers_of_one_host_add_up_directly(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < WORKERS; i++)
+        assert_int_equal(way_of(i), WF_REDUCE_DIRECT);
+    snprintf(w.addresses[1], sizeof w.addresses[1], "tcp://elsewhere:1");
+    tell(2, 7);
+    for (uint32_t i = 0; i < WORKERS; i++)
+        assert_int_equal(way_of(i), WF_REDUCE_BY_SIZE);
+    tell(3, 5); /* a pair does not ask where they are */
+    assert_int_equal(way_of(0), WF_REDUCE_PAIR);
+    snprintf(w.addresses[1], sizeof w.addresses[1], "ipc:///tmp/worker-1");
+    snprintf(w.addresses[0], sizeof w.addresses[0], "ipc:///tmp/worker-0");
+    snprintf(w.addresses[2], sizeof w.addresses[2], "ipc:///tmp/worker-2");
+    tell(4, 7);
+    assert_int_equal(way_of(1), WF_REDUCE_DIRECT);
+}
+
 static void nothing_begins_before_all_are_linked(void **state)
 {
     (void)state;
@@ -219,14 +243,15 @@ static void nothing_begins_before_all_are_linked(void **state)
     assert_true(wf_exchange_ready(w.workers[0].exchange, 1));
 }
 
-#define RING(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define BEGUN(name, how) cmocka_unit_test_setup_teardown(name, how, end)
+#define RING(name) BEGUN(name, begin), BEGUN(name, begin_apart)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         RING(means_are_weighted_by_records_and_equal_in_all_workers),
-        cmocka_unit_test_setup_teardown(means_are_weighted_by_records_and_equal_in_all_workers,
-                                        begin_divided, end),
+        BEGUN(means_are_weighted_by_records_and_equal_in_all_workers, begin_divided),
+        BEGUN(means_are_weighted_by_records_and_equal_in_all_workers, begin_divided_apart),
         RING(a_step_is_acknowledged_once_all_have_applied_it),
         RING(a_step_that_another_may_not_have_applied_is_not_acknowledged),
         RING(who_is_left_makes_the_step_alone),
@@ -234,6 +259,7 @@ int main(void)
         RING(nobody_is_left_who_has_the_variables),
         RING(what_no_worker_may_say_is_refused),
         RING(a_step_begins_anew_when_a_link_was_lost),
+        BEGUN(workers_of_one_host_add_up_directly, begin),
         RING(nothing_begins_before_all_are_linked),
     };
 

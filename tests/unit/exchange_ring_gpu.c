@@ -302,13 +302,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         RING(means_are_weighted_and_equal_wherever_variables_are, begin_gpus),
+        RING(means_are_weighted_and_equal_wherever_variables_are, begin_gpus_apart),
         RING(means_are_weighted_and_equal_wherever_variables_are, begin_one_gpu),
         RING(means_are_weighted_and_equal_wherever_variables_are, begin_divided_gpus),
         RING(fewer_are_left, begin_gpus),
+        RING(fewer_are_left, begin_gpus_apart),
         RING(fewer_are_left, begin_one_gpu),
         RING(who_is_behind_or_joins_gets_the_values, begin_gpus),
+        RING(who_is_behind_or_joins_gets_the_values, begin_gpus_apart),
         RING(who_is_behind_or_joins_gets_the_values, begin_one_gpu),
         RING(a_step_begins_anew_when_a_link_was_lost, begin_gpus),
+        RING(a_step_begins_anew_when_a_link_was_lost, begin_gpus_apart),
         RING(of_a_step_the_means_go_to_the_device, begin_gpus),
         RING(weights_of_shares_are_copied_once, begin_divided_gpus),
         RING(means_are_not_clipped, begin_gpus),

@@ -202,18 +202,20 @@ static void whoever_saves_writes_what_another_cannot(void **state)
     assert_true(wf_exchange_saved(w.workers[0].exchange));
 }
 
-#define RING(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define RING(name, begin) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(who_has_a_share_of_the_state_cannot_be_spared,
-                                        begin_divided, end),
-        cmocka_unit_test_setup_teardown(sums_may_travel_in_halves, begin_bf16, end),
-        cmocka_unit_test_setup_teardown(sums_may_travel_in_halves, begin_f16, end),
-        cmocka_unit_test_setup_teardown(what_halves_cannot_say_travels_as_float32, begin_f16, end),
-        RING(each_writes_a_file_of_a_checkpoint),
-        RING(whoever_saves_writes_what_another_cannot),
+        RING(who_has_a_share_of_the_state_cannot_be_spared, begin_divided),
+        RING(sums_may_travel_in_halves, begin_bf16),
+        RING(sums_may_travel_in_halves, begin_bf16_apart),
+        RING(sums_may_travel_in_halves, begin_f16),
+        RING(sums_may_travel_in_halves, begin_f16_apart),
+        RING(what_halves_cannot_say_travels_as_float32, begin_f16),
+        RING(what_halves_cannot_say_travels_as_float32, begin_f16_apart),
+        RING(each_writes_a_file_of_a_checkpoint, begin),
+        RING(whoever_saves_writes_what_another_cannot, begin),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,7 +49,9 @@ typedef struct world {
     Weft__Slice slices[N], *slice_list[N];
     Weft__View view;
     Weft__Member members[WORKERS], *member_list[WORKERS];
+    char addresses[WORKERS][32];
     int64_t dims[N], now_ns;
+    bool are_apart;        /* each on a host of its own: they add up in a ring, else directly */
     bool on_gpu[WORKERS];  /* its variables are */
     bool done_is_lost;     /* nobody hears that another has applied a step */
     bool values_are_lost;  /* worker 1 does not get them */
@@ -131,6 +133,8 @@ static inline void make_start(void)
         w.members[i].role = WF_ROLE_WORKER;
         w.members[i].index = 10 + i;
         w.members[i].incarnation = 100 + i;
+        snprintf(w.addresses[i], sizeof w.addresses[i], "tcp://host-%u:1", w.are_apart ? i : 0);
+        w.members[i].address = w.addresses[i];
         w.member_list[WORKERS - 1 - i] = &w.members[i];
     }
     w.view.members = w.member_list;
@@ -213,9 +217,9 @@ static inline void tell(uint32_t number, uint32_t members)
 }
 
 /* on_gpus: whose variables are on one, a bit for each worker. */
-static inline int begin_as(wf_coding coding, bool divides, uint32_t on_gpus)
+static inline int begin_at(bool apart, wf_coding coding, bool divides, uint32_t on_gpus)
 {
-    w = (world){.disk = wf_memdisk_new()};
+    w = (world){.disk = wf_memdisk_new(), .are_apart = apart};
     for (uint32_t i = 0; i < WORKERS; i++)
         w.on_gpu[i] = on_gpus >> i & 1;
     memset(want_momentum, 0, sizeof want_momentum);
@@ -230,16 +234,34 @@ static inline int begin_as(wf_coding coding, bool divides, uint32_t on_gpus)
     return 0;
 }
 
+/* On one host. */
+static inline int begin_as(wf_coding coding, bool divides, uint32_t on_gpus)
+{
+    return begin_at(false, coding, divides, on_gpus);
+}
+
 static inline int begin(void **state)
 {
     (void)state;
     return begin_as(WF_CODING_F32, false, 0);
 }
 
+static inline int begin_apart(void **state)
+{
+    (void)state;
+    return begin_at(true, WF_CODING_F32, false, 0);
+}
+
 static inline int begin_gpus(void **state)
 {
     (void)state;
     return begin_as(WF_CODING_F32, false, 7);
+}
+
+static inline int begin_gpus_apart(void **state)
+{
+    (void)state;
+    return begin_at(true, WF_CODING_F32, false, 7);
 }
 
 /* The second has a GPU. */
@@ -256,6 +278,12 @@ static inline int begin_divided(void **state)
     return begin_as(WF_CODING_F32, true, 0);
 }
 
+static inline int begin_divided_apart(void **state)
+{
+    (void)state;
+    return begin_at(true, WF_CODING_F32, true, 0);
+}
+
 static inline int begin_divided_gpus(void **state)
 {
     (void)state;
@@ -266,6 +294,18 @@ static inline int begin_bf16(void **state)
 {
     (void)state;
     return begin_as(WF_CODING_BF16, false, 0);
+}
+
+static inline int begin_bf16_apart(void **state)
+{
+    (void)state;
+    return begin_at(true, WF_CODING_BF16, false, 0);
+}
+
+static inline int begin_f16_apart(void **state)
+{
+    (void)state;
+    return begin_at(true, WF_CODING_F16, false, 0);
 }
 
 static inline int begin_f16(void **state)

@@ -50,7 +50,7 @@ static void begin(wf_ring *r, uint32_t own_step, uint32_t records)
     wf_ring_take_array(r);
     r->under_way = true;
     r->own_step = own_step;
-    r->records = records;
+    r->own_records = records;
 }
 
 static wf_status end(wf_ring *r, wf_err *err)
@@ -202,7 +202,7 @@ static wf_status drop_step(wf_exchange *x, uint32_t step, wf_err *err)
 
     (void)err;
     wf_assert(r->under_way && r->own_step == step);
-    r->records = 0;
+    r->own_records = 0;
     return WF_OK;
 }
 

@@ -10,6 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum {
+    LINE = 64 / sizeof(float) /* where what is sent begins, so that it can be lent */
+};
+
 static void keep(void *data, void *hint)
 {
     (void)data, (void)hint; /* the array's own buffer frees it */
@@ -60,7 +64,7 @@ static wf_status lay_out_variables(wf_ring *r, wf_err *err)
     size_t bytes;
 
     for (size_t k = 0; k < WF_COUNT(codings); k++) {
-        r->groups[k].at = r->n_gradients;
+        r->groups[k].at = r->n_gradients = wf_align_up(r->n_gradients, LINE);
         lay_out_group(r, codings[k]);
         r->groups[k].n = r->n_gradients - r->groups[k].at;
     }
@@ -145,15 +149,28 @@ static wf_status plan_bucket(const wf_ring *r, wf_ring_bucket *b, wf_err *err)
 {
     close_sums(b);
     wf_reduce_plan_close(&b->plan);
-    return wf_reduce_plan_make(r->n_members == 2 ? WF_REDUCE_PAIR : WF_REDUCE_BY_SIZE, r->n_members,
-                               r->me, b->n, &b->plan, err);
+    return wf_reduce_plan_make(r->way, r->n_members, r->me, b->n, &b->plan, err);
+}
+
+/* Between hosts a ring sends to one neighbour at a time, and few numbers are sent in fewer messages
+ * by halving. */
+static wf_reduce_way choose_way(const wf_ring *r)
+{
+    if (r->n_members == 2)
+        return WF_REDUCE_PAIR;
+    return r->n_members > 2 && r->on_one_host ? WF_REDUCE_DIRECT : WF_REDUCE_BY_SIZE;
 }
 
 wf_status wf_ring_plan(wf_ring *r, wf_err *err)
 {
+    r->way = choose_way(r);
+    r->n_own_sums = 0;
     WF_TRY(wf_ring_device_plan(r, err));
-    for (uint32_t b = 0; b < r->n_buckets; b++)
+    for (uint32_t b = 0; b < r->n_buckets; b++) {
         WF_TRY(plan_bucket(r, &r->buckets[b], err));
+        r->buckets[b].own_at = r->n_own_sums;
+        r->n_own_sums += wf_align_up(r->buckets[b].plan.own_n, LINE);
+    }
     return WF_OK;
 }
 
@@ -173,6 +190,7 @@ wf_status wf_ring_restart(wf_ring *r, wf_err *err)
     for (int k = 0; k < WF_RING_AT_ONCE; k++) {
         memset(r->given[k], 0, r->local.n_variables);
         wf_buf_unref(&r->sums[k]);
+        wf_buf_unref(&r->own_sums[k]);
         r->is_lent[k] = false;
     }
     return WF_OK;
@@ -185,6 +203,13 @@ static const wf_peer *next_member(const wf_ring *r)
     return r->members[(r->me + 1) % r->n_members].peer;
 }
 
+/* Memory that is sent from; NULL when there is none. */
+static wf_buf *new_sent(const wf_ring *r, size_t bytes)
+{
+    return r->way == WF_REDUCE_DIRECT ? wf_net_buf_for_several(next_member(r), bytes)
+                                      : wf_net_buf(next_member(r), bytes);
+}
+
 /* The array that is sent from in the step under way, or of one member: that a device reads. NULL
  * without memory. */
 static wf_buf *sent_from(wf_ring *r)
@@ -192,8 +217,18 @@ static wf_buf *sent_from(wf_ring *r)
     wf_buf **b = &r->sums[wf_ring_slot(r->clock + 1)];
 
     if (!*b)
-        *b = r->n_members > 1 ? wf_net_buf(next_member(r), r->means->bytes)
+        *b = r->n_members > 1 ? new_sent(r, r->means->bytes)
                               : wf_buf_new_pinned(r->local.on.device, r->means->bytes);
+    return *b;
+}
+
+/* Room for the sums of own parts; NULL without memory. */
+static wf_buf *own_sums(wf_ring *r)
+{
+    wf_buf **b = &r->own_sums[wf_ring_slot(r->clock + 1)];
+
+    if (!*b)
+        *b = new_sent(r, r->n_own_sums * sizeof(float));
     return *b;
 }
 
@@ -203,15 +238,28 @@ static bool is_in_place(const wf_ring *r)
     return r->n_members == 1 && !r->brought;
 }
 
+/* Whether those who are sent sums read them where they lie. */
+static bool lends(const wf_ring *r)
+{
+    if (r->way != WF_REDUCE_DIRECT)
+        return wf_net_lends(next_member(r), r->means->bytes);
+    for (uint32_t i = 0; i < r->n_members; i++)
+        if (i != r->me && !wf_net_lends(r->members[i].peer, r->means->bytes))
+            return false;
+    return true;
+}
+
 /* The memory that is lent may have come to be since a link is up. */
 static void choose_memory(wf_ring *r)
 {
     uint32_t slot = wf_ring_slot(r->clock + 1);
-    bool lends = wf_net_lends(next_member(r), r->means->bytes);
+    bool now = lends(r);
 
-    if (lends && !r->is_lent[slot])
+    if (now && !r->is_lent[slot]) {
         wf_buf_unref(&r->sums[slot]);
-    r->is_lent[slot] = lends;
+        wf_buf_unref(&r->own_sums[slot]);
+    }
+    r->is_lent[slot] = now;
 }
 
 void wf_ring_take_array(wf_ring *r)
@@ -220,7 +268,7 @@ void wf_ring_take_array(wf_ring *r)
 
     if (r->n_members > 1)
         choose_memory(r);
-    if (r->n_members <= 2 && !is_in_place(r))
+    if ((r->n_members == 1 || wf_ring_keeps(r)) && !is_in_place(r))
         b = sent_from(r);
     wf_buf_unref(&r->gradients);
     r->gradients = wf_buf_ref(b ? b : r->means);
@@ -258,8 +306,10 @@ void wf_ring_buckets_close(wf_ring *r)
     wf_ring_device_close(r);
     wf_buf_unref(&r->gradients);
     wf_buf_unref(&r->means);
-    for (int k = 0; k < WF_RING_AT_ONCE; k++)
+    for (int k = 0; k < WF_RING_AT_ONCE; k++) {
         wf_buf_unref(&r->sums[k]);
+        wf_buf_unref(&r->own_sums[k]);
+    }
 }
 
 /* ---- sums ---- */
@@ -285,14 +335,18 @@ WF_MULTIVERSION static void multiply(const float *restrict x, float by, uint64_t
         to[i] = x[i] * by;
 }
 
-WF_MULTIVERSION static void divide(const float *restrict x, float by, uint64_t n,
+/* What another member has sent may lie at any address. */
+WF_MULTIVERSION static void divide(const uint8_t *restrict x, float by, uint64_t n,
                                    float *restrict to)
 {
-    for (uint64_t i = 0; i < n; i++)
-        to[i] = x[i] / by;
+    for (uint64_t i = 0; i < n; i++) {
+        float value;
+
+        memcpy(&value, x + i * sizeof value, sizeof value);
+        to[i] = value / by;
+    }
 }
 
-/* The other member's gradients may lie at any address. */
 WF_MULTIVERSION static void weigh_two(const float *restrict x, float by_x,
                                       const uint8_t *restrict y, float by_y, uint64_t n,
                                       float *restrict to)
@@ -305,13 +359,14 @@ WF_MULTIVERSION static void weigh_two(const float *restrict x, float by_x,
     }
 }
 
-/* What leaves: gradients as they are of a pair, else times the records that they are means over. */
+/* What leaves: gradients as they are where they are kept, else times the records that they are
+ * means over. */
 static void fill(const wf_ring *r, const wf_ring_bucket *b, float *to)
 {
     const float *from = (const float *)r->gradients->data + b->at;
 
-    if (r->n_members > 2)
-        multiply(from, (float)r->records, b->n, to);
+    if (r->n_members > 2 && !wf_ring_keeps(r))
+        multiply(from, (float)r->own_records, b->n, to);
     else if (from != to)
         memcpy(to, from, b->n * sizeof *to);
 }
@@ -320,15 +375,18 @@ static void fill(const wf_ring *r, const wf_ring_bucket *b, float *to)
 static wf_status begin(wf_ring *r, uint32_t bucket, wf_err *err)
 {
     const wf_ring_bucket *b = &r->buckets[bucket];
-    wf_buf *array;
+    wf_buf *array, *own = NULL;
 
     if (b->missing > 0 || !wf_ring_is_current(r))
         return WF_OK;
     array = is_in_place(r) ? r->means : sent_from(r);
-    if (!array)
+    if (array && r->way == WF_REDUCE_DIRECT)
+        own = own_sums(r);
+    if (!array || (r->way == WF_REDUCE_DIRECT && !own))
         return wf_fail_nomem(err, r->means->bytes);
     fill(r, b, (float *)array->data + b->at);
-    wf_reduce_begin(sum_of(r, bucket), (float *)array->data + b->at);
+    wf_reduce_begin(sum_of(r, bucket), (float *)array->data + b->at, (float)r->own_records,
+                    own ? (float *)own->data + b->own_at : NULL);
     return wf_ring_pump(r, bucket, err);
 }
 
@@ -390,8 +448,31 @@ static void weigh(const wf_ring *r, uint32_t bucket, uint64_t at, uint64_t n, fl
               r->weighs[1], n, to);
 }
 
-/* The means of a pair are made where they are used, and lie nowhere else: they are as large as the
- * variables, which then fit into a cache more often. */
+/* The same of direct sums, which lie in as many pieces as there are members. */
+static void divide_direct(const wf_ring *r, uint32_t bucket, uint64_t at, uint64_t n, float *to)
+{
+    for (uint64_t done = 0, some; done < n; done += some) {
+        const uint8_t *sum = wf_reduce_sum_at(sum_of(r, bucket), at + done, &some);
+
+        some = WF_MIN(some, n - done);
+        divide(sum, (float)r->records, some, to + done);
+    }
+}
+
+void wf_ring_make_means(const wf_ring *r, uint32_t bucket, uint64_t at, uint64_t n, float to[])
+{
+    const float *sums = r->sums[wf_ring_slot(r->clock + 1)]->data;
+
+    if (r->way == WF_REDUCE_PAIR)
+        weigh(r, bucket, at, n, to);
+    else if (r->way == WF_REDUCE_DIRECT)
+        divide_direct(r, bucket, at, n, to);
+    else
+        divide((const uint8_t *)(sums + r->buckets[bucket].at + at), (float)r->records, n, to);
+}
+
+/* What is kept becomes means where they are used, and these lie nowhere else: they are as large as
+ * the variables, which then fit into a cache more often. */
 static void make_means(const wf_local *l, const wf_local_variable *v, uint64_t at, uint64_t n,
                        float out[])
 {
@@ -403,53 +484,34 @@ static void make_means(const wf_local *l, const wf_local_variable *v, uint64_t a
         uint64_t in = from + done - r->buckets[bucket].at;
 
         some = WF_MIN(n - done, r->buckets[bucket].n - in);
-        weigh(r, bucket, in, some, out + done);
+        wf_ring_make_means(r, bucket, in, some, out + done);
     }
 }
 
-static void weigh_members(wf_ring *r, float records)
+static void weigh_members(wf_ring *r)
 {
     uint32_t slot = wf_ring_slot(r->clock + 1);
+    float records = (float)r->records;
 
     r->weighs[0] = (float)r->members[r->me].words[slot].records / records;
     r->weighs[1] = (float)r->members[1 - r->me].words[slot].records / records;
 }
 
-static void take_means_of_pair(wf_ring *r)
-{
-    if (!r->local.opt.rule->whole) {
-        r->local.make_gradient = make_means;
-        return;
-    }
-    for (uint32_t b = 0; b < r->n_buckets; b++)
-        weigh(r, b, 0, r->buckets[b].n, (float *)r->means->data + r->buckets[b].at);
-}
-
-void wf_ring_make_means(const wf_ring *r, uint32_t bucket, uint64_t at, uint64_t n,
-                        uint64_t records, float to[])
-{
-    const float *sums = r->sums[wf_ring_slot(r->clock + 1)]->data;
-
-    if (r->n_members == 2)
-        weigh(r, bucket, at, n, to);
-    else
-        divide(sums + r->buckets[bucket].at + at, (float)records, n, to);
-}
-
 wf_status wf_ring_take_means(wf_ring *r, uint64_t records, wf_err *err)
 {
-    const wf_buf *sums = r->sums[wf_ring_slot(r->clock + 1)];
-
     if (records == 0)
         return WF_OK;
-    if (r->n_members == 2)
-        weigh_members(r, (float)records);
+    r->records = records;
+    if (r->way == WF_REDUCE_PAIR)
+        weigh_members(r);
     if (r->brought)
-        return wf_err_wrap(err, wf_ring_bring_means(r, records, err), "bringing means");
-    if (r->n_members == 2)
-        take_means_of_pair(r);
-    else if (r->n_members > 2)
-        divide(sums->data, (float)records, r->n_gradients, r->means->data);
+        return wf_err_wrap(err, wf_ring_bring_means(r, err), "bringing means");
+    if (wf_ring_keeps(r) && !r->local.opt.rule->whole) {
+        r->local.make_gradient = make_means;
+        return WF_OK;
+    }
+    for (uint32_t b = 0; r->n_members > 1 && b < r->n_buckets; b++)
+        wf_ring_make_means(r, b, 0, r->buckets[b].n, (float *)r->means->data + r->buckets[b].at);
     return WF_OK;
 }
 

@@ -43,7 +43,7 @@ wf_status wf_ring_device_open(wf_ring *r, size_t bytes, wf_err *err)
 
 wf_status wf_ring_device_plan(wf_ring *r, wf_err *err)
 {
-    if (!r->brought || r->n_members <= 2 || r->own)
+    if (!r->brought || r->n_members <= 2 || wf_ring_keeps(r) || r->own)
         return WF_OK;
     r->own = wf_buf_new_pinned(r->local.on.device, r->means->bytes);
     return r->own ? WF_OK : wf_fail_nomem(err, r->means->bytes);
@@ -66,7 +66,6 @@ wf_status wf_ring_device_wait(const wf_ring *r, wf_err *err)
 typedef struct making {
     const wf_ring *r;
     uint32_t bucket;
-    uint64_t records;
 } making;
 
 static void make_pieces(void *arg, int64_t begin, int64_t end)
@@ -75,7 +74,7 @@ static void make_pieces(void *arg, int64_t begin, int64_t end)
     const wf_ring_bucket *b = &m->r->buckets[m->bucket];
     uint64_t at = (uint64_t)begin * PIECE;
 
-    wf_ring_make_means(m->r, m->bucket, at, WF_MIN((uint64_t)end * PIECE, b->n) - at, m->records,
+    wf_ring_make_means(m->r, m->bucket, at, WF_MIN((uint64_t)end * PIECE, b->n) - at,
                        (float *)m->r->means->data + b->at + at);
 }
 
@@ -88,14 +87,14 @@ static wf_status bring_bucket(const wf_ring *r, uint32_t bucket, const wf_buf *f
 }
 
 /* A bucket is on its way while the next one's means are made. */
-wf_status wf_ring_bring_means(wf_ring *r, uint64_t records, wf_err *err)
+wf_status wf_ring_bring_means(wf_ring *r, wf_err *err)
 {
     const wf_buf *alone = r->n_members == 1 ? r->sums[wf_ring_slot(r->clock + 1)] : NULL;
 
     if (!alone)
         WF_TRY(wf_ring_device_wait(r, err));
     for (uint32_t b = 0; b < r->n_buckets; b++) {
-        making m = {r, b, records};
+        making m = {r, b};
 
         if (!alone)
             wf_pool_for(r->local.conf.pool, (int64_t)((r->buckets[b].n + PIECE - 1) / PIECE), 1,

@@ -16,9 +16,11 @@
  * So a step that any member has acknowledged (R3) is in the history of all who are left.
  */
 #include "common/log/log.h"
+#include "common/wire/host.h"
 #include "worker/exchange/ring_state.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static int by_index(const void *a, const void *b)
 {
@@ -65,6 +67,24 @@ static wf_status list_members(const wf_ring *r, const Weft__View *view, wf_ring_
     else
         free(list);
     return rc;
+}
+
+/* Whether the workers of a view are all on one host, as far as their addresses tell: all who have
+ * the view say the same. */
+static bool are_on_one_host(const Weft__View *view)
+{
+    char first[WF_HOST_NAME], name[WF_HOST_NAME];
+    bool any = false;
+
+    for (size_t i = 0; i < view->n_members; i++) {
+        if (view->members[i]->role != WF_ROLE_WORKER)
+            continue;
+        wf_host_of(view->members[i]->address, any ? name : first);
+        if (any && strcmp(name, first) != 0)
+            return false;
+        any = true;
+    }
+    return true;
 }
 
 static bool are_members(const wf_ring *r, const wf_ring_member *list, uint32_t n)
@@ -153,9 +173,10 @@ static wf_status agree(wf_ring *r, wf_err *err)
             r->members[i].done = r->start;
     r->is_agreed = true;
     r->local.base.late = r->n_members > 1;
-    WF_LOG_INFO("worker.adds_up", "workers=%u view=%u attempt=%u clock=%u buckets=%u bytes=%zu%s",
-                r->n_members, r->view, r->attempt, r->start, r->n_buckets, r->means->bytes,
-                r->n_members == 1 ? " why=\"there is one worker: nothing is sent\"" : "");
+    WF_LOG_INFO(
+        "worker.adds_up", "workers=%u by=%s view=%u attempt=%u clock=%u buckets=%u bytes=%zu%s",
+        r->n_members, wf_reduce_way_name(r->way), r->view, r->attempt, r->start, r->n_buckets,
+        r->means->bytes, r->n_members == 1 ? " why=\"there is one worker: nothing is sent\"" : "");
     WF_TRY(give_values(r, err));
     if (wf_ring_is_current(r)) {
         WF_TRY(wf_ring_give_again(r, err));
@@ -226,6 +247,7 @@ wf_status wf_ring_on_view(wf_exchange *x, const Weft__View *view, uint32_t numbe
     r->members = list;
     r->n_members = n;
     r->me = me;
+    r->on_one_host = are_on_one_host(view);
     r->view = number;
     if (r->is_divided && changed)
         WF_TRY(wf_ring_divide(r, err));

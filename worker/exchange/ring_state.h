@@ -44,6 +44,7 @@ typedef struct wf_ring_member {
 
 typedef struct wf_ring_bucket {
     uint64_t at, n;     /* elements of the array */
+    uint64_t own_at;    /* elements of the sums of own parts (direct) */
     wf_coding coding;   /* how they are sent, where they are not few */
     uint32_t variables; /* that have a part in it */
     uint32_t missing;   /* of them: not pushed in the step under way */
@@ -73,6 +74,8 @@ typedef struct wf_ring {
     wf_exchange_ops ops;
     wf_ring_member *members; /* [n_members], by index */
     uint32_t n_members, me;  /* its place among them */
+    bool on_one_host;        /* all of them are, by their addresses */
+    wf_reduce_way way;       /* how they add up, which is the same at all */
     /* ring_members.c */
     uint32_t view, attempt; /* which round of steps; view 0: the members are not known yet */
     bool is_agreed;         /* all members have said where they are: `start` is where all begin */
@@ -83,14 +86,17 @@ typedef struct wf_ring {
     uint32_t n_arrays;
     wf_ring_fetch fetch;
     /* Arrays for all variables. */
-    wf_buf *means;                 /* of the step that is applied, but for those of a pair */
-    float weighs[2];               /* of a pair: this worker's gradients, and the other's, in it */
-    wf_buf *sums[WF_RING_AT_ONCE]; /* one may still be on its way when the next step begins */
-    bool is_lent[WF_RING_AT_ONCE]; /* the next member reads these sums where they lie */
-    wf_buf *gradients; /* what this worker gives, until the step is over: that of the sums for a
-                        * pair, which needs no other, else that of the means; with a device, which
-                        * may still read the means: that of the sums also for one member, and
-                        * `own` for more than two */
+    wf_buf *means;    /* of the step that is applied, but for those of wf_ring_keeps */
+    float weighs[2];  /* of a pair: this worker's gradients, and the other's, in the mean */
+    uint64_t records; /* of all, in the step that is applied */
+    wf_buf *sums[WF_RING_AT_ONCE];     /* one may still be on its way when the next step begins */
+    wf_buf *own_sums[WF_RING_AT_ONCE]; /* direct: of this member's part of each bucket */
+    uint64_t n_own_sums;               /* elements */
+    bool is_lent[WF_RING_AT_ONCE];     /* those who are sent these sums read them where they lie */
+    wf_buf *gradients; /* what this worker gives, until the step is over: that of the sums where
+                        * they are kept, which needs no other, else that of the means; with a
+                        * device, which may still read the means: that of the sums also for one
+                        * member, and `own` where sums are not kept */
     wf_buf *own;
     wf_buf *brought; /* of the device: the means, for its updates; NULL: no variable is on it */
     wf_buf *weights; /* then, if the state is divided: those that come or are sent, on the host */
@@ -110,9 +116,9 @@ typedef struct wf_ring {
     bool is_updated; /* then: this one has updated its own in the step under way, */
     uint64_t weights_due, weights_in; /* so many elements of others are to come, and have */
     bool *updated;                    /* [n_variables] */
-    bool idle;         /* this worker has nothing to compute: it gives no records when others do */
-    uint32_t records;  /* that it gives */
-    uint32_t own_step; /* of this worker, that the step is; 0: it gives nothing */
+    bool idle; /* this worker has nothing to compute: it gives no records when others do */
+    uint32_t own_records; /* that it gives */
+    uint32_t own_step;    /* of this worker, that the step is; 0: it gives nothing */
     uint32_t applied_step, applied_clock; /* the last own step that is applied here */
     uint32_t files_left; /* the cut of files that others have not written in their round; 0: none */
     uint32_t cut_due;    /* whose files are written when the variables are those of all; 0: none */
@@ -128,6 +134,13 @@ static inline uint32_t wf_ring_slot(uint32_t clock)
 static inline bool wf_ring_is_current(const wf_ring *r)
 {
     return r->is_agreed && r->has_values && r->clock >= r->start;
+}
+
+/* Whether gradients stay as they are while they are added up, and means lie nowhere: they are made
+ * of what others have sent, where they are used. */
+static inline bool wf_ring_keeps(const wf_ring *r)
+{
+    return r->way == WF_REDUCE_PAIR || r->way == WF_REDUCE_DIRECT;
 }
 
 /* ring_buckets.c */
@@ -159,8 +172,7 @@ bool wf_ring_sums_are_in(const wf_ring *r);
 WF_MUST_USE wf_status wf_ring_take_means(wf_ring *r, uint64_t records, wf_err *err);
 void wf_ring_drop_means(wf_ring *r);
 /* Means of elements [at, at + n) of a bucket of several members, on any thread. */
-void wf_ring_make_means(const wf_ring *r, uint32_t bucket, uint64_t at, uint64_t n,
-                        uint64_t records, float to[]);
+void wf_ring_make_means(const wf_ring *r, uint32_t bucket, uint64_t at, uint64_t n, float to[]);
 /* All is ready for the gradients of the next step. */
 void wf_ring_end_sums(wf_ring *r);
 
@@ -174,7 +186,7 @@ WF_MUST_USE wf_status wf_ring_device_plan(wf_ring *r, wf_err *err);
  * this and of all below: what the device says. */
 WF_MUST_USE wf_status wf_ring_device_wait(const wf_ring *r, wf_err *err);
 /* Queues the copies of the means to the device, bucket by bucket as they are made. */
-WF_MUST_USE wf_status wf_ring_bring_means(wf_ring *r, uint64_t records, wf_err *err);
+WF_MUST_USE wf_status wf_ring_bring_means(wf_ring *r, wf_err *err);
 /* Copies the weights that this member has updated to r->weights, behind the update, and waits. */
 WF_MUST_USE wf_status wf_ring_fetch_share(const wf_ring *r, wf_err *err);
 /* Queues the copy of weights [at, at + n) of a variable that another has updated. */

@@ -9,7 +9,8 @@
  *                updates the variable has had
  *   ring_sums    a range of a bucket: `step` is the common step, `request` the bucket, `cut` the
  *                round of its sum; a part table with the one part, in the bucket's coding or as
- *                float32, or with none for an empty range
+ *                float32, or with none for an empty range; its version is how many records the
+ *                sender gives
  *   ring_given   a member has given all of its part of a step: `request` is how many records; the
  *                control bytes have a bit for each variable of which it has given a gradient
  *   ring_weights weights of variable `request`, which the sender has updated in common step `step`,
@@ -67,7 +68,7 @@ wf_status wf_ring_send(wf_ring *r, uint32_t to, uint16_t kind, uint32_t cut,
     return rc;
 }
 
-/* One part of n elements, which are in `buf`. */
+/* One part of n elements, which are in `buf`. `version` is what else there is to say of them. */
 static wf_status put_floats(const wf_ring *r, wf_buf *buf, const float *from, uint64_t n,
                             uint64_t version, wf_msg *m, wf_err *err)
 {
@@ -84,9 +85,9 @@ static wf_status put_floats(const wf_ring *r, wf_buf *buf, const float *from, ui
 /* The same in fewer bytes. What is sent is what stays here: all members add up the same numbers.
  * One that the coding cannot say has all of the range sent as it is. */
 static wf_status put_coded(const wf_ring *r, uint32_t to, wf_coding coding, wf_buf *buf, float *x,
-                           uint64_t n, wf_msg *m, wf_err *err)
+                           uint64_t n, uint64_t version, wf_msg *m, wf_err *err)
 {
-    wf_part part = {.codec = WF_CODEC_F32, .coding = (uint8_t)coding};
+    wf_part part = {.codec = WF_CODEC_F32, .coding = (uint8_t)coding, .version = version};
     wf_buf *coded;
     wf_status rc;
 
@@ -96,7 +97,7 @@ static wf_status put_coded(const wf_ring *r, uint32_t to, wf_coding coding, wf_b
         return wf_fail_nomem(err, part.bytes);
     if (!wf_coding_write(coding, 0, x, NULL, n, coded->data)) {
         wf_buf_unref(&coded);
-        return put_floats(r, buf, x, n, 0, m, err);
+        return put_floats(r, buf, x, n, version, m, err);
     }
     wf_coded_read(&(wf_coded){coding, coded->data, part.bytes, n}, 0, n, x);
     if (r->local.conf.checksums)
@@ -110,17 +111,20 @@ static wf_status put_coded(const wf_ring *r, uint32_t to, wf_coding coding, wf_b
 
 wf_status wf_ring_send_sums(wf_ring *r, uint32_t bucket, const wf_reduce_message *what, wf_err *err)
 {
-    wf_buf *sums = r->sums[wf_ring_slot(r->clock + 1)];
-    float *from = (float *)sums->data + r->buckets[bucket].at + what->at;
-    wf_coding coding = what->n < WF_CODING_LEAST ? WF_CODING_F32 : r->buckets[bucket].coding;
+    uint32_t slot = wf_ring_slot(r->clock + 1);
+    const wf_ring_bucket *b = &r->buckets[bucket];
+    wf_buf *sums = what->of_sum ? r->own_sums[slot] : r->sums[slot];
+    float *from = (float *)sums->data + (what->of_sum ? b->own_at : b->at) + what->at;
+    wf_coding coding = what->n < WF_CODING_LEAST ? WF_CODING_F32 : b->coding;
+    uint64_t records = (uint64_t)what->weight;
     wf_msg *m = NULL;
     wf_status rc;
 
     WF_TRY(new_message(r, WF_RING_SUMS, r->clock + 1, &m, err));
     m->head.request = bucket;
     m->head.cut = what->round;
-    rc = coding ? put_coded(r, what->to, coding, sums, from, what->n, m, err)
-                : put_floats(r, sums, from, what->n, 0, m, err);
+    rc = coding ? put_coded(r, what->to, coding, sums, from, what->n, records, m, err)
+                : put_floats(r, sums, from, what->n, records, m, err);
     if (rc == WF_OK)
         rc = send(r, what->to, WF_LANE_DATA, &m, err);
     wf_net_free_msg(r->local.conf.net, &m);
@@ -170,7 +174,7 @@ static wf_status send_given(wf_ring *r, uint32_t to, wf_err *err)
     uint8_t *bits;
 
     WF_TRY(new_message(r, WF_RING_GIVEN, r->clock + 1, &m, err));
-    m->head.request = r->records;
+    m->head.request = r->own_records;
     bits = wf_msg_control(m, (n + 7) / 8);
     if (!bits && n > 0) {
         wf_net_free_msg(r->local.conf.net, &m);
@@ -188,7 +192,7 @@ wf_status wf_ring_say_given(wf_ring *r, wf_err *err)
 {
     uint32_t slot = wf_ring_slot(r->clock + 1);
 
-    r->members[r->me].words[slot] = (wf_ring_word){true, r->records};
+    r->members[r->me].words[slot] = (wf_ring_word){true, r->own_records};
     for (uint32_t i = 0; i < r->local.n_variables; i++)
         r->given[slot][i] |= r->variables[i].pushed;
     for (uint32_t i = 0; i < r->n_members; i++)
@@ -268,7 +272,9 @@ static wf_status put_decoded(const wf_ring *r, wf_reduce *sum, uint32_t from, co
     if (!floats)
         return wf_fail_nomem(err, coded.n * sizeof(float));
     wf_coded_read(&coded, 0, coded.n, floats->data);
-    rc = wf_reduce_put(sum, from, m->head.cut, floats, floats->data, coded.n, err);
+    rc = wf_reduce_put(sum, from, m->head.cut,
+                       &(wf_reduce_arrival){floats, floats->data, coded.n, (float)part->version},
+                       err);
     wf_buf_unref(&floats);
     return rc;
 }
@@ -289,8 +295,11 @@ static wf_status on_sums(wf_ring *r, uint32_t from, const wf_msg *m, wf_err *err
     if (part.coding)
         WF_TRY(put_decoded(r, sum, from, m, &part, err));
     else
-        WF_TRY(wf_reduce_put(sum, from, m->head.cut, bytes ? m->frames[part.frame].buf : r->means,
-                             bytes, part.bytes / sizeof(float), err));
+        WF_TRY(
+            wf_reduce_put(sum, from, m->head.cut,
+                          &(wf_reduce_arrival){bytes ? m->frames[part.frame].buf : r->means, bytes,
+                                               part.bytes / sizeof(float), (float)part.version},
+                          err));
     return r->under_way && wf_ring_is_current(r) && m->head.step == r->clock + 1
                ? wf_ring_pump(r, bucket, err)
                : WF_OK;
