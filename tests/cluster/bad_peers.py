@@ -7,6 +7,7 @@ While a job trains, every port gets noise, in and out of ZeroMQ's framing (ZMTP 
 connections by the thousand, slow senders, and hellos. The processes that were there before are there
 after, no larger, and the job goes on; beside what costs no processor time it goes on at its rate.
 """
+import contextlib
 import multiprocessing
 import os
 import random
@@ -160,14 +161,29 @@ class Besieged:
     def look_at_rate(self):
         return statistics.median(rate(self.c) for _ in range(3))
 
-    def check_rate(self, during, part, what):
-        """Once the siege is over: what was too slow beside the rate before is held against the one
-        after, for others use this machine's processors as well."""
-        print(f"     {self.usual:.0f} steps/s, {during:.0f} with {what}", flush=True)
+    def compare(self, besiege, part, windows):
+        """The rate under a siege, as a part of that before it, or of that after it where it is too low: others use
+        this machine's processors as well."""
+        with besiege(self) as what:
+            during = best_rate(self.c, part * self.usual, windows)
+        print(f"     {self.usual:.0f} steps/s, {during:.0f} with {what()}", flush=True)
         if during < part * self.usual:
             self.usual = self.look_at_rate()
             print(f"     {self.usual:.0f} steps/s after", flush=True)
-        check(during >= part * self.usual, f"{during:.0f} steps/s with {what}, else {self.usual:.0f}")
+        return during / self.usual
+
+    def endure(self, besiege, part=LEAST_PART, windows=8):
+        """One comparison that is well decides. Of those that are not the median does, of three and then of five: what
+        a machine gives a cluster drifts by more than a siege may cost."""
+        parts = []
+        for n in (1, 3, 5):
+            while len(parts) < n:
+                parts.append(self.compare(besiege, part, windows))
+            if statistics.median(parts) >= part:
+                break
+        check(statistics.median(parts) >= part,
+              f"{besiege.__name__}: {', '.join(f'{p:.3f}' for p in parts)} of the rate without, {part} is wanted")
+        self.check_unharmed(MOST_GROWN)
 
     def check_unharmed(self, most_bytes):
         c = self.c
@@ -198,6 +214,7 @@ def hold(port, n, opened, over):
     over.wait()
 
 
+@contextlib.contextmanager
 def ten_thousand_idle_connections(siege):
     """To each port. Half of them say nothing at all and are put out after 3 s, half are through the
     handshake."""
@@ -209,13 +226,12 @@ def ten_thousand_idle_connections(siege):
         holder.start()
     try:
         count = sum(opened.get(timeout=60) for _ in holders)
-        during = best_rate(siege.c, LEAST_PART * siege.usual, 8)
+        yield lambda: f"{count} connections"
         siege.check_unharmed(MOST_GROWN)
     finally:
         over.set()
         for holder in holders:
             holder.join()
-    siege.check_rate(during, LEAST_PART, f"{count} connections")
 
 
 def drip(senders, done):
@@ -230,6 +246,7 @@ def drip(senders, done):
                 pass  # whoever has not greeted within 3 s is put out
 
 
+@contextlib.contextmanager
 def slow_senders(siege):
     """Of the greeting, of a message, of a frame that claims 200 MB."""
     texts = [(GREETING + bytes(1000), 0), (HELLO + frame(bytes(5000)), len(HELLO)),
@@ -242,14 +259,12 @@ def slow_senders(siege):
     thread = threading.Thread(target=drip, args=(senders, done))
     thread.start()
     try:
-        during = best_rate(siege.c, LEAST_PART * siege.usual, 8)
+        yield lambda: f"{len(senders)} slow senders"
     finally:
         done.set()
         thread.join()
         for s, _, _ in senders:
             s.close()
-    siege.check_rate(during, LEAST_PART, f"{len(senders)} slow senders")
-    siege.check_unharmed(MOST_GROWN)
 
 
 def say_hellos(port, to, seconds, counted):
@@ -269,6 +284,7 @@ def say_hellos(port, to, seconds, counted):
     s.close()
 
 
+@contextlib.contextmanager
 def hellos_of_strangers(siege):
     """A ps once ended at the 1,025th. They cost processor time, of this process too."""
     counted = []
@@ -277,23 +293,20 @@ def hellos_of_strangers(siege):
     for thread in threads:
         thread.start()
     try:
-        during = best_rate(siege.c, LEAST_PART * siege.usual, 2)
+        yield lambda: f"{sum(counted)} hellos"
     finally:
         for thread in threads:
             thread.join()
-    siege.check_rate(during, 0.1, "hellos without end on each port")
     check(len(counted) == len(threads) and min(counted) >= LEAST_HELLOS,
           f"only {counted} hellos were sent")
-    siege.check_unharmed(MOST_GROWN)
 
 
 def training_goes_on_through_a_siege(weft):
     siege = Besieged(weft)
     with siege.c:
-        slow_senders(siege)
-        hellos_of_strangers(siege)
-        ten_thousand_idle_connections(siege)
-        siege.check_unharmed(MOST_GROWN)
+        siege.endure(slow_senders)
+        siege.endure(hellos_of_strangers, part=0.1, windows=2)
+        siege.endure(ten_thousand_idle_connections)
 
 
 def a_ps_without_descriptors_lives_and_recovers(weft):
