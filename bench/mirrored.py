@@ -2,13 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """weft's multi_worker_mirrored beside DDP over gloo and MultiWorkerMirroredStrategy: the MLP 784-128-10.
 
-mirrored.py [--peers DIR] [--torch PYTHON] [--tensorflow PYTHON] [--batch 128] [--workers 2] [--repeats 3]
+mirrored.py [--peers DIR] [--torch PYTHON] [--tensorflow PYTHON] [--batch 128] [--workers 2] [--repeats 5]
 
-Workers of one thread each, on the same host; the batch is that of each. weft: jobs on clusters that are up,
-all examples over the time from the first step to the end, with one worker and with several in turns. The
-peers, after each turn: DIR/torch_ddp.py BATCH WORKERS and DIR/tf_mwms.py BATCH WORKERS. Prints the medians and ratios.
+Workers of one thread each, on the same host; the batch is that of each. weft: all examples over the time from
+the first step to the end, with one worker and with several, in turns; each turn has clusters of its own, since what
+one makes differs more from start to start than from job to job. The machine's limit, in the same turns: as many
+clusters of one worker as there are workers, all at once; workers that make each step together go at the pace of
+the slowest. The peers, after each turn: DIR/torch_ddp.py BATCH WORKERS and DIR/tf_mwms.py BATCH WORKERS. Prints
+the medians and ratios.
 """
 import argparse
+import concurrent.futures
 import contextlib
 import os
 import statistics
@@ -17,6 +21,7 @@ import subprocess
 from parameter_servers import HERE, RECORDS, Cluster
 
 PEER_S = 300
+EPOCHS = 1200000 // RECORDS
 
 
 def peer_rate(python, script, batch, workers):
@@ -29,6 +34,23 @@ def peer_rate(python, script, batch, workers):
     return float(rows[0].strip("| ").split("|")[3].split()[0])
 
 
+def rates_alone(clusters, batch):
+    """Examples per second of each, while all train at once."""
+    with concurrent.futures.ThreadPoolExecutor(len(clusters)) as pool:
+        return list(pool.map(lambda c: c.run("alone", batch, EPOCHS)[0], clusters))
+
+
+def turn(workers, batch):
+    """One worker, several together, and as many alone, each on clusters that have just begun."""
+    with Cluster(0, 1, 1) as one, Cluster(0, workers, 1) as several, contextlib.ExitStack() as stack:
+        others = [one] + [stack.enter_context(Cluster(0, 1, 1)) for _ in range(workers - 1)]
+        yield "weft, 1 worker", one.run("one", batch, EPOCHS)[0]
+        yield f"weft, {workers} workers", several.run("several", batch, EPOCHS)[0]
+        alone = rates_alone(others, batch)
+        yield f"{workers} times the slowest of {workers} alone", workers * min(alone)
+        yield f"{workers} alone, the sum", sum(alone)
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--peers", default=os.path.join(os.environ.get("WEFT_SHARED", HERE + "/../../shared"), "peers"))
@@ -36,27 +58,25 @@ def main():
     p.add_argument("--tensorflow", help="a Python with tensorflow and tf_keras")
     p.add_argument("--batch", type=int, default=128)
     p.add_argument("--workers", type=int, default=2)
-    p.add_argument("--repeats", type=int, default=3)
+    p.add_argument("--repeats", type=int, default=5)
     a = p.parse_args()
     rates = {}
     print("load before: %.2f" % os.getloadavg()[0])
-    with contextlib.ExitStack() as stack:
-        clusters = {"weft, 1 worker": stack.enter_context(Cluster(0, 1, 1)),
-                    "weft, %d workers" % a.workers: stack.enter_context(Cluster(0, a.workers, 1))}
-        for turn in range(a.repeats):
-            for name, c in clusters.items():
-                rates.setdefault(name, []).append(c.run("r%d" % turn, a.batch, 1200000 // RECORDS)[0])
-            for name, python, script in (("DDP over gloo", a.torch, "torch_ddp.py"),
-                                         ("MultiWorkerMirroredStrategy", a.tensorflow, "tf_mwms.py")):
-                if python:
-                    rates.setdefault(name, []).append(
-                        peer_rate(python, os.path.join(a.peers, script), a.batch, a.workers))
-    print("| what, batch %d a worker | examples/s: median (min-max) | weft, %d workers, over it |\n|---|---|---|" % (
+    for _ in range(a.repeats):
+        for name, rate in turn(a.workers, a.batch):
+            rates.setdefault(name, []).append(rate)
+        for name, python, script in (("DDP over gloo", a.torch, "torch_ddp.py"),
+                                     ("MultiWorkerMirroredStrategy", a.tensorflow, "tf_mwms.py")):
+            if python:
+                rates.setdefault(name, []).append(
+                    peer_rate(python, os.path.join(a.peers, script), a.batch, a.workers))
+    print("| what, batch %d a worker | examples/s: median (min-max) | weft, %d workers, over it: medians; of each turn |\n|---|---|---|" % (
         a.batch, a.workers))
-    ours = statistics.median(rates["weft, %d workers" % a.workers])
+    ours = rates["weft, %d workers" % a.workers]
     for name, list_of in rates.items():
-        m = statistics.median(list_of)
-        print("| %s | %.0f (%.0f-%.0f) | %.2f |" % (name, m, min(list_of), max(list_of), ours / m))
+        print("| %s | %.0f (%.0f-%.0f) | %.2f; %s |" % (
+            name, statistics.median(list_of), min(list_of), max(list_of), statistics.median(ours) / statistics.median(list_of),
+            " ".join("%.2f" % (x / y) for x, y in zip(ours, list_of))))
     print("load after: %.2f" % os.getloadavg()[0])
 
 
