@@ -8,7 +8,8 @@ Workers of one thread each, on the same host; the batch is that of each. weft: a
 the first step to the end, with one worker and with several, in turns; each turn has clusters of its own, since what
 one makes differs more from start to start than from job to job. The machine's limit, in the same turns: as many
 clusters of one worker as there are workers, all at once; workers that make each step together go at the pace of
-the slowest. The peers, after each turn: DIR/torch_ddp.py BATCH WORKERS and DIR/tf_mwms.py BATCH WORKERS. Prints
+the slowest. And the time of a cache line from one processor to another and back, before and after they train together:
+gradients go that way, and a virtual machine's processors may be near to each other now and far apart later. The peers, after each turn: DIR/torch_ddp.py BATCH WORKERS and DIR/tf_mwms.py BATCH WORKERS. Prints
 the medians and ratios.
 """
 import argparse
@@ -34,6 +35,11 @@ def peer_rate(python, script, batch, workers):
     return float(rows[0].strip("| ").split("|")[3].split()[0])
 
 
+def line_ns():
+    return int(subprocess.run([os.path.join(HERE, "..", "build", "bench", "bench_cache_line")], check=True, text=True,
+                              stdout=subprocess.PIPE).stdout)
+
+
 def rates_alone(clusters, batch):
     """Examples per second of each, while all train at once."""
     with concurrent.futures.ThreadPoolExecutor(len(clusters)) as pool:
@@ -45,7 +51,9 @@ def turn(workers, batch):
     with Cluster(0, 1, 1) as one, Cluster(0, workers, 1) as several, contextlib.ExitStack() as stack:
         others = [one] + [stack.enter_context(Cluster(0, 1, 1)) for _ in range(workers - 1)]
         yield "weft, 1 worker", one.run("one", batch, EPOCHS)[0]
+        before = line_ns()
         yield f"weft, {workers} workers", several.run("several", batch, EPOCHS)[0]
+        yield "line", (before + line_ns()) / 2
         alone = rates_alone(others, batch)
         yield f"{workers} times the slowest of {workers} alone", workers * min(alone)
         yield f"{workers} alone, the sum", sum(alone)
@@ -72,11 +80,12 @@ def main():
                     peer_rate(python, os.path.join(a.peers, script), a.batch, a.workers))
     print("| what, batch %d a worker | examples/s: median (min-max) | weft, %d workers, over it: medians; of each turn |\n|---|---|---|" % (
         a.batch, a.workers))
-    ours = rates["weft, %d workers" % a.workers]
+    ours, lines = rates["weft, %d workers" % a.workers], rates.pop("line")
     for name, list_of in rates.items():
         print("| %s | %.0f (%.0f-%.0f) | %.2f; %s |" % (
             name, statistics.median(list_of), min(list_of), max(list_of), statistics.median(ours) / statistics.median(list_of),
             " ".join("%.2f" % (x / y) for x, y in zip(ours, list_of))))
+    print("a cache line takes, in the turns: %s ns" % " ".join("%.0f" % n for n in lines))
     print("load after: %.2f" % os.getloadavg()[0])
 
 

@@ -44,3 +44,10 @@ size_t wf_machine_memory(void)
         most = WF_MIN(most, (size_t)limit.rlim_cur);
     return most;
 }
+
+size_t wf_machine_core_cache(void)
+{
+    long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+
+    return bytes > 0 ? (size_t)bytes : (size_t)1 << 20;
+}

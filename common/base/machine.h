@@ -11,5 +11,8 @@
  * is not subtracted, so the answer is the same in every run. Reads files below /sys: for set-up,
  * not for steps. */
 size_t wf_machine_memory(void);
+/* The bytes of the second-level cache, which belongs to one core; 1 MiB where the system does not
+ * say. */
+size_t wf_machine_core_cache(void);
 
 #endif

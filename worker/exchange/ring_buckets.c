@@ -4,6 +4,7 @@
  * come before the others. The array is cut into buckets, and each is a sum of its own, so that many
  * small variables share messages and the parts of a large one are under way at once. */
 #include "common/base/cc.h"
+#include "common/base/machine.h"
 #include "common/base/size.h"
 #include "worker/exchange/ring_state.h"
 
@@ -161,9 +162,23 @@ static wf_reduce_way choose_way(const wf_ring *r)
     return r->n_members > 2 && r->on_one_host ? WF_REDUCE_DIRECT : WF_REDUCE_BY_SIZE;
 }
 
+/* Whether gradients are computed in the array that is sent from. A core takes lines that another
+ * one has read one by one as a product writes its tiles, and many at a time where it copies them:
+ * an array that fits into a core's cache is computed elsewhere and copied. Not one that is rounded
+ * where it is sent (ring_wire.c): all members add up what was sent. */
+static bool computes_where_sent(const wf_ring *r)
+{
+    if (r->n_members == 1)
+        return r->brought;
+    return wf_ring_keeps(r) &&
+           (r->brought || r->local.opt.rule->whole || r->groups[0].n + r->groups[1].n > 0 ||
+            r->means->bytes > wf_machine_core_cache());
+}
+
 wf_status wf_ring_plan(wf_ring *r, wf_err *err)
 {
     r->way = choose_way(r);
+    r->in_sums = computes_where_sent(r);
     r->n_own_sums = 0;
     WF_TRY(wf_ring_device_plan(r, err));
     for (uint32_t b = 0; b < r->n_buckets; b++) {
@@ -268,7 +283,7 @@ void wf_ring_take_array(wf_ring *r)
 
     if (r->n_members > 1)
         choose_memory(r);
-    if ((r->n_members == 1 || wf_ring_keeps(r)) && !is_in_place(r))
+    if (r->in_sums)
         b = sent_from(r);
     wf_buf_unref(&r->gradients);
     r->gradients = wf_buf_ref(b ? b : r->means);
@@ -441,7 +456,8 @@ bool wf_ring_sums_are_in(const wf_ring *r)
  * addition commutes. */
 static void weigh(const wf_ring *r, uint32_t bucket, uint64_t at, uint64_t n, float *to)
 {
-    const float *own = r->sums[wf_ring_slot(r->clock + 1)]->data;
+    const wf_buf *from = r->in_sums ? r->sums[wf_ring_slot(r->clock + 1)] : r->gradients;
+    const float *own = from->data;
     const uint8_t *others = wf_reduce_kept(sum_of(r, bucket));
 
     weigh_two(own + r->buckets[bucket].at + at, r->weighs[0], others + at * sizeof(float),

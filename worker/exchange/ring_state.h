@@ -93,10 +93,9 @@ typedef struct wf_ring {
     wf_buf *own_sums[WF_RING_AT_ONCE]; /* direct: of this member's part of each bucket */
     uint64_t n_own_sums;               /* elements */
     bool is_lent[WF_RING_AT_ONCE];     /* those who are sent these sums read them where they lie */
-    wf_buf *gradients; /* what this worker gives, until the step is over: that of the sums where
-                        * they are kept, which needs no other, else that of the means; with a
-                        * device, which may still read the means: that of the sums also for one
-                        * member, and `own` where sums are not kept */
+    bool in_sums;                      /* gradients are computed in the array of the sums */
+    wf_buf *gradients; /* what this worker gives, until the step is over: that of the sums, or of
+                        * the means; with a device, which may still read the means, `own` */
     wf_buf *own;
     wf_buf *brought; /* of the device: the means, for its updates; NULL: no variable is on it */
     wf_buf *weights; /* then, if the state is divided: those that come or are sent, on the host */
