@@ -22,7 +22,7 @@
  *   direct   Each member owns a part of the array. It takes that part of all others, makes the
  *            weighted sum of them and of its own in one pass, in the order of members, and sends
  *            it to all. The same bytes as in a ring, and each is read once where a ring adds it up
- *            on its way (Thakur, Rabenseifner & Gropp 2005, section 4.1: pairwise exchange). What
+ *            on its way (Thakur, Rabenseifner & Gropp 2005, section 4.3: pairwise exchange). What
  *            is taken is kept: members that map each other's memory copy nothing. The array stays
  *            as it was.
  *
