@@ -2,11 +2,11 @@
 /* worker/exchange/ring.c - each worker holds all variables, and gradients are added up between the
  * workers of a generation.
  *
- * All of them take part in each step. A worker gives its gradients times the number of their
+ * All of them take part in each step. A worker gives its gradients, which count as often as it has
  * records; who has nothing to compute gives zeros of no records as soon as another has given all of
  * its own. When the sums are there, and it is known how many records they are of, each worker
- * divides by that number and makes the same update of the same bits: its variables stay equal to
- * those of the others. Then it says so to all. A step of this worker is acknowledged when all have
+ * makes the means and the same update of the same bits: its variables stay equal to those of the
+ * others. Then it says so to all. A step of this worker is acknowledged when all have
  * said so: what any of them saves or evaluates from then on holds it.
  *
  * These common steps are counted by `clock`. A worker's own steps are those in which it has
