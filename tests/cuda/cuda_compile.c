@@ -464,6 +464,29 @@ static void fill(void *data, wf_dtype dtype, int64_t n)
     }
 }
 
+/* Writes one bit pattern for all NaNs. On a processor a NaN has the sign of an operand, and of
+ * which one is the compiler's choice. */
+static void unite_nans(void *data, wf_dtype dtype, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        switch (dtype) {
+        case WF_F64:
+            if (isnan(((double *)data)[i]))
+                ((double *)data)[i] = NAN;
+            break;
+        case WF_F32:
+            if (isnan(((float *)data)[i]))
+                ((float *)data)[i] = NAN;
+            break;
+        default: {
+            uint16_t *at = (uint16_t *)data + i, infinite = dtype == WF_F16 ? 0x7C00 : 0x7F80;
+
+            if ((*at & 0x7FFF) > infinite)
+                *at = 0x7FFF;
+        }
+        }
+}
+
 /* Operands lie `shift` elements behind aligned places; where in_place, the result lies over the
  * first. */
 static void run_chain(const wf_cuda_gpu *g, const chain_case *c, int64_t shift, bool in_place,
@@ -499,6 +522,7 @@ static void run_chain(const wf_cuda_gpu *g, const chain_case *c, int64_t shift, 
     assert_ok(
         wf_stream_copy(run.stream, WF_COPY_OUT, result, out.data, (size_t)c->n * size[2], &err));
     assert_ok(wf_stream_wait(run.stream, &err));
+    unite_nans(result, c->types.out, c->n);
     for (int i = 0; i < 3; i++)
         wf_device_free(&g->base, memory[i]);
     wf_stream_free(&run.stream);

@@ -263,7 +263,7 @@ static void begin_thread(thread *t)
 static void run_meeting(uint32_t n, wf_rng_key seed)
 {
     uint32_t able[MOST_THREADS], n_able;
-    uint64_t drawn = 0;
+    uint64_t rounds = 0, random;
 
     for (uint32_t i = 0; i < n; i++)
         begin_thread(&threads[i]);
@@ -276,9 +276,14 @@ static void run_meeting(uint32_t n, wf_rng_key seed)
             return;
         if (n_able == 0 && !release_some(n))
             end_with("waits for others that do not come");
-        while (n_able > 0) { /* each once, in a random order */
-            uint32_t k = (uint32_t)wf_rng_below(seed, drawn++, n_able);
+        /* Each once, in a random order: a linear congruential generator (Knuth, TAOCP 3.3.4,
+         * MMIX's) from the round's draw, since a draw for each takes longer than the thread does.
+         */
+        random = wf_rng_u64(seed, rounds++);
+        while (n_able > 0) {
+            uint32_t k = (uint32_t)((random >> 32) * n_able >> 32);
 
+            random = random * 6364136223846793005U + 1442695040888963407U;
             set_self(able[k]);
             able[k] = able[--n_able];
             enter(&threads[current]);

@@ -33,6 +33,17 @@ extern void *BEHIND(realloc)(void *p, size_t n);
 extern void *BEHIND(memalign)(size_t align, size_t n);
 extern void BEHIND(free)(void *p);
 
+#ifdef BEHIND_SANITIZER
+/* The leak sanitizer knows what the dynamic linker keeps by who called malloc, which is this file.
+ * Returns: what is left out of its reports. */
+extern const char *__lsan_default_suppressions(void);
+
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:ld-linux";
+}
+#endif
+
 enum { MAX_LIVE = 1 << 18, N_BUCKETS = 1 << 14, MAX_RANGES = 32, MAX_FRAMES = 24, MAX_FAULTS = 8 };
 
 /* A live allocation of the run, in the chain of its bucket or of the free ones. */
