@@ -277,8 +277,7 @@ static void run_meeting(uint32_t n, wf_rng_key seed)
         if (n_able == 0 && !release_some(n))
             end_with("waits for others that do not come");
         /* Each once, in a random order: a linear congruential generator (Knuth, TAOCP 3.3.4,
-         * MMIX's) from the round's draw, since a draw for each takes longer than the thread does.
-         */
+         * MMIX's) from the round's draw; a draw for each took a twelfth of all time. */
         random = wf_rng_u64(seed, rounds++);
         while (n_able > 0) {
             uint32_t k = (uint32_t)((random >> 32) * n_able >> 32);

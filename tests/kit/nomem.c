@@ -34,8 +34,8 @@ extern void *BEHIND(memalign)(size_t align, size_t n);
 extern void BEHIND(free)(void *p);
 
 #ifdef BEHIND_SANITIZER
-/* The leak sanitizer knows what the dynamic linker keeps by who called malloc, which is this file.
- * Returns: what is left out of its reports. */
+/* The leak sanitizer knows what the dynamic linker keeps by who called its malloc. Here this file
+ * does, for all, so it is told the linker's name. Returns: what is left out of its reports. */
 extern const char *__lsan_default_suppressions(void);
 
 const char *__lsan_default_suppressions(void)
