@@ -19,8 +19,11 @@ from parameter_servers import Cluster
 
 def batch_of(job):
     """The batch in the job file, which examples write on a line of its own."""
-    with open(job, encoding="utf-8") as f:
-        found = re.search(r"^batch: (\d+)$", f.read(), re.M)
+    try:
+        with open(job, encoding="utf-8") as f:
+            found = re.search(r"^batch: (\d+)$", f.read(), re.M)
+    except OSError as e:
+        raise SystemExit(str(e)) from e
     if not found:
         raise SystemExit(f"{job} has no line `batch: NUMBER`")
     return int(found.group(1))

@@ -66,8 +66,13 @@ class Cluster:
             f.write("\n".join(lines) + "\nstate_dir: .weft\n")
 
     def weft(self, *words):
-        return subprocess.run([WEFT, *words], cwd=self.folder.name, check=True, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+        """What `weft words...` prints; ends the program with what it says where it fails."""
+        done = subprocess.run([WEFT, *words], cwd=self.folder.name, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE)
+        if done.returncode != 0:
+            said = (done.stderr.strip() or "nothing was said").splitlines()[-1]
+            raise SystemExit(f"weft {' '.join(words)} ended with {done.returncode}: {said}")
+        return done.stdout
 
     def __enter__(self):
         self.weft("up")
