@@ -179,10 +179,10 @@ static float element(wf_dtype dtype, const void *of, int64_t k)
     return dtype == WF_F32 ? ((const float *)of)[k] : widened(dtype, ((const uint16_t *)of)[k]);
 }
 
-static bool is_right(const example *x, wf_dtype type, wf_dtype dtype, const void *got, int64_t k,
+static bool is_right(bool loose, wf_dtype type, wf_dtype dtype, const void *got, int64_t k,
                      float want)
 {
-    if (is_loose(x))
+    if (loose)
         return are_near(type, element(dtype, got, k), want);
     return dtype == type ? ((const uint16_t *)got)[k] == narrowed(type, want)
                          : memcmp((const float *)got + k, &want, sizeof want) == 0;
@@ -190,6 +190,8 @@ static bool is_right(const example *x, wf_dtype type, wf_dtype dtype, const void
 
 static void compare(const example *x, wf_dtype type, wf_plan *narrow, wf_plan *wide)
 {
+    bool loose = is_loose(x);
+
     for (uint32_t i = 0; i < x->n_out; i++) {
         const wf_port *port = wf_plan_output(narrow, i);
         const void *got = wf_plan_output_data(narrow, i);
@@ -197,7 +199,7 @@ static void compare(const example *x, wf_dtype type, wf_plan *narrow, wf_plan *w
 
         assert_int_equal(port->dtype, x->narrow_out >> i & 1 ? type : WF_F32);
         for (int64_t k = 0; k < port->elems; k++)
-            if (!is_right(x, type, port->dtype, got, k, want[k]))
+            if (!is_right(loose, type, port->dtype, got, k, want[k]))
                 fail_msg("%s in %s, in %x: element %ld of output %u", x->op, wf_dtype_name(type),
                          x->narrow_in, (long)k, i);
     }
