@@ -42,10 +42,11 @@ static void put_dx(const wf_recurrent_job *j, wf_tensor *dx)
                     WF_GRAIN / WF_MAX(v->of.steps * v->of.input, INT64_C(1)) + 1, turn_range, &o);
 }
 
+enum { DR_ROWS = 64 };
+
 /* Rows [begin, end) of dR of a GRU that is not linear: gate h took reset. */
-static void dr_range(void *arg, int64_t begin, int64_t end)
+static void dr_rows(const output *o, int64_t begin, int64_t end)
 {
-    const output *o = arg;
     const wf_recurrent *v = o->j->v;
     int64_t split = WF_MIN(WF_MAX(2 * v->of.hidden, begin), end);
     const int64_t from[] = {begin, split}, until[] = {split, end};
@@ -66,6 +67,17 @@ static void dr_range(void *arg, int64_t begin, int64_t end)
                                   .ldc = v->of.hidden});
 }
 
+/* Blocks of DR_ROWS rows, the same with any number of threads: how OpenBLAS rounds a row may depend
+ * on those beside it. */
+static void dr_range(void *arg, int64_t begin, int64_t end)
+{
+    const output *o = arg;
+    const wf_recurrent *v = o->j->v;
+
+    for (int64_t b = begin; b < end; b++)
+        dr_rows(o, b * DR_ROWS, WF_MIN((b + 1) * DR_ROWS, v->of.gates * v->of.hidden));
+}
+
 static void put_dr(const wf_recurrent_job *j, wf_tensor *dr)
 {
     const wf_recurrent *v = j->v;
@@ -73,7 +85,7 @@ static void put_dr(const wf_recurrent_job *j, wf_tensor *dr)
     output o = {j, wf_recurrent_part(j, dr, n * v->of.hidden, 0)};
 
     if (wf_recurrent_two(&v->of))
-        wf_pool_for(j->run->pool, n, 1, dr_range, &o);
+        wf_pool_for(j->run->pool, (n + DR_ROWS - 1) / DR_ROWS, 1, dr_range, &o);
     else
         wf_product_go(
             v->dr, j->run,
