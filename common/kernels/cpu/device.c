@@ -2,6 +2,7 @@
 /* common/kernels/cpu/device.c - the rows of all files named in meson.build; units and libraries. */
 #include "common/kernels/cpu/device.h"
 #include "common/base/cc.h"
+#include "common/kernels/cpu/product/blas.h"
 
 #include <cblas.h>
 #include <oneapi/dnnl/dnnl.h>
@@ -31,6 +32,7 @@ const wf_device_rows wf_cpu_rows = {.device = &wf_cpu,
 void wf_kernels_own_process(void)
 {
     openblas_set_num_threads(1);
+    wf_blas_choose_core();
 }
 
 /* ---- units ---- */
