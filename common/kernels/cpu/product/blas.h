@@ -44,9 +44,9 @@ void wf_product_strided(const wf_strided_product *p);
 
 /* OpenBLAS chooses its kernels by the number of the processor's model, and for one that it does not
  * know it takes those of Prescott, without AVX: 0.3.21 does so on an Emerald Rapids, and multiplies
- * at a fifth to a third of the rate of SkylakeX's. Then this chooses by what the processor has; where OPENBLAS_CORETYPE
- * is set it does nothing. For the start of a program: nobody may multiply, or read the environment,
- * at the same time. */
+ * at a fifth to a third of the rate of SkylakeX's. Then this chooses by what the processor has;
+ * where OPENBLAS_CORETYPE is set it does nothing. For the start of a program: nobody may multiply,
+ * or read the environment, at the same time. */
 void wf_blas_choose_core(void);
 
 #endif
