@@ -16,7 +16,6 @@
 #include "tests/cuda/host_work.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,26 +132,22 @@ int host_end(int error)
 
 /* ---- kernels ---- */
 
-static const char *running;
+static const work *running;
 
-/* A kernel that is beyond its memory is named before the program ends by the signal. */
-static void on_fault(int number, siginfo_t *info, void *context)
+static void on_fault(const void *at)
 {
     char said[256];
-    int n;
+    int n = running ? snprintf(said, sizeof said,
+                               "%s: thread %u of block %u is at %p, which is no memory\n",
+                               running->name, wf_host_self()->thread.x, wf_host_self()->block.x, at)
+                    : snprintf(said, sizeof said, "%p is touched, which is no memory\n", at);
 
-    (void)context;
-    signal(number, SIG_DFL); /* the access is made again, and ends the program */
-    n = snprintf(said, sizeof said, "%s: thread %u of block %u is at %p, which is no memory\n",
-                 running, wf_host_self()->thread.x, wf_host_self()->block.x, info->si_addr);
     (void)!write(STDERR_FILENO, said, (size_t)n);
 }
 
 /* Blocks run one by one, from a random one on. */
 static void do_kernel(work *w)
 {
-    const struct sigaction ours = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
-    struct sigaction theirs;
     unsigned blocks = w->grid.x * w->grid.y * w->grid.z;
     uint64_t first = wf_rng_below(seed, drawn++, blocks);
     void *args[16];
@@ -163,15 +158,14 @@ static void do_kernel(work *w)
         args[i] = w->args + bytes;
         bytes += w->f.bytes[i];
     }
-    running = w->name;
-    sigaction(SIGSEGV, &ours, &theirs);
+    running = w;
     for (unsigned i = 0; i < blocks; i++) {
         unsigned b = (unsigned)((first + i) % blocks);
         wf_cuda_dim at = {b % w->grid.x, b / w->grid.x % w->grid.y, b / w->grid.x / w->grid.y};
 
         host_block_run(&w->f, w->grid, w->block, at, args, (wf_rng_key){drawn++, b});
     }
-    sigaction(SIGSEGV, &theirs, NULL);
+    running = NULL;
 }
 
 /* ---- streams ---- */
@@ -243,7 +237,7 @@ static void run_first(struct CUstream_st *s)
         note_beside(w);
     if (w->act && sticky == 0) {
         host_time_pass(s, w->recorded ? w->recorded : w);
-        host_memory_open();
+        host_memory_open(on_fault);
         acting = true;
         w->act(w->recorded ? w->recorded : w);
         acting = false;

@@ -2,15 +2,13 @@
 /* tests/cuda/host_block.c - threads of a block as coroutines, which change where they meet.
  *
  * A coroutine lives as long as the process, and runs a thread of one block after the other. They
- * change by _longjmp, since swapcontext makes a system call each time; sanitizers know the latter
- * alone. */
-#undef _FORTIFY_SOURCE /* its longjmp takes another stack for a mistake */
+ * change by the compiler's own longjmp, which saves a few words: swapcontext makes a system call
+ * each time. */
 #include "tests/cuda/host_block.h"
 #include "common/base/size.h"
 #include "common/base/status.h"
 #include "common/kernels/cuda/on_host_thread.h"
 
-#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,15 +16,11 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define BY_CONTEXT true
-#else
-#define BY_CONTEXT false
-#endif
-
 enum {
     MOST_THREADS = 1024,
     STACK = 64 << 10,
+    STAGGER = 9 * 64, /* of the stacks' ends: at one distance from each other they would share sets
+                         of the first cache */
     WARP = 32,
     MOST_SHARED = 32,
     ROOM = 48 << 10,
@@ -35,16 +29,21 @@ enum {
 
 typedef enum place { RUNS, IN_WARP, IN_BLOCK, OVER } place;
 
+typedef void *jump[5]; /* of __builtin_setjmp */
+
 typedef struct thread {
-    ucontext_t context; /* BY_CONTEXT always, or where it begins */
-    jmp_buf jump;
+    jump at;
     bool begun;
-    place place;
+    unsigned exchanges;
     /* Two, since a thread may be one exchange ahead of another. */
     unsigned char given[2][EXCHANGED];
-    unsigned exchanges;
-    unsigned char *stack;
 } thread;
+
+/* Where a thread runs. */
+typedef struct ground {
+    ucontext_t context; /* where it begins */
+    unsigned char *stack;
+} ground;
 
 /* Who touched an element last since the threads met. */
 typedef struct mark {
@@ -61,8 +60,9 @@ struct wf_host_shared {
 };
 
 static thread threads[MOST_THREADS];
-static ucontext_t scheduler;
-static jmp_buf to_scheduler;
+static ground grounds[MOST_THREADS];
+static unsigned char places[MOST_THREADS]; /* place */
+static jump to_scheduler;
 static uint32_t current; /* the thread that runs */
 static bool meeting;     /* threads are coroutines */
 static uint64_t meetings;
@@ -90,27 +90,28 @@ static void end_with(const char *what)
 
 /* ---- changes ---- */
 
-/* The scheduler lets a thread run until that leaves. */
-static void enter(thread *t)
+/* In a function that sets one jump and makes another, the compiler sees no way back to the first.
+ */
+__attribute__((noinline, noreturn)) static void make(jump to)
 {
-    if (BY_CONTEXT) {
-        swapcontext(&scheduler, &t->context);
-        return;
-    }
-    if (_setjmp(to_scheduler) != 0)
-        return;
-    if (t->begun)
-        _longjmp(t->jump, 1);
-    t->begun = true;
-    setcontext(&t->context);
+    __builtin_longjmp(to, 1);
 }
 
-static void leave(thread *t)
+/* The scheduler lets a thread run until that leaves. */
+static void enter(uint32_t i)
 {
-    if (BY_CONTEXT)
-        swapcontext(&t->context, &scheduler);
-    else if (_setjmp(t->jump) == 0)
-        _longjmp(to_scheduler, 1);
+    if (__builtin_setjmp(to_scheduler) != 0)
+        return;
+    if (threads[i].begun)
+        make(threads[i].at);
+    threads[i].begun = true;
+    setcontext(&grounds[i].context);
+}
+
+static void leave(uint32_t i)
+{
+    if (__builtin_setjmp(threads[i].at) == 0)
+        make(to_scheduler);
 }
 
 /* ---- meetings ---- */
@@ -121,13 +122,22 @@ static void wait_in(place p)
 
     if (!meeting)
         end_with("meets others, and was not launched so");
-    threads[me].place = p;
-    leave(&threads[me]);
+    places[me] = p;
+    leave(me);
 }
 
 void wf_host_meet(void)
 {
     wait_in(IN_BLOCK);
+}
+
+/* Nearly all are of four bytes. */
+static void copy_exchanged(void *to, const void *from, size_t bytes)
+{
+    if (bytes == 4)
+        memcpy(to, from, 4);
+    else
+        memcpy(to, from, bytes);
 }
 
 void wf_host_exchange(const void *mine, void *theirs, size_t bytes, unsigned mask)
@@ -136,9 +146,9 @@ void wf_host_exchange(const void *mine, void *theirs, size_t bytes, unsigned mas
     unsigned which = me->exchanges++ % 2;
 
     wf_assert(bytes <= EXCHANGED && mask < WARP);
-    memcpy(me->given[which], mine, bytes);
+    copy_exchanged(me->given[which], mine, bytes);
     wait_in(IN_WARP);
-    memcpy(theirs, other->given[which], bytes);
+    copy_exchanged(theirs, other->given[which], bytes);
 }
 
 /* Whether all of [from, end) that are not over wait there, and some does. */
@@ -147,9 +157,9 @@ static bool all_in(place p, uint32_t from, uint32_t end)
     bool some = false;
 
     for (uint32_t i = from; i < end; i++) {
-        if (threads[i].place != p && threads[i].place != OVER)
+        if (places[i] != p && places[i] != OVER)
             return false;
-        some |= threads[i].place == p;
+        some |= places[i] == p;
     }
     return some;
 }
@@ -157,8 +167,8 @@ static bool all_in(place p, uint32_t from, uint32_t end)
 static void release(uint32_t from, uint32_t end)
 {
     for (uint32_t i = from; i < end; i++)
-        if (threads[i].place != OVER)
-            threads[i].place = RUNS;
+        if (places[i] != OVER)
+            places[i] = RUNS;
 }
 
 /* Lets go on who has met; false: nobody has. */
@@ -239,25 +249,28 @@ static void set_self(uint32_t i)
 
 static void run_threads(void)
 {
-    thread *me = &threads[current];
+    uint32_t me = current;
 
     for (;;) {
         function->call(function->kernel, arguments);
-        me->place = OVER;
+        places[me] = OVER;
         leave(me);
     }
 }
 
-static void begin_thread(thread *t)
+static void begin_thread(uint32_t i)
 {
-    t->place = RUNS;
-    t->exchanges = 0;
-    if (t->stack)
+    ground *g = &grounds[i];
+
+    places[i] = RUNS;
+    threads[i].exchanges = 0;
+    if (g->stack)
         return;
-    t->stack = malloc(STACK);
-    wf_assert(t->stack && getcontext(&t->context) == 0);
-    t->context.uc_stack = (stack_t){.ss_sp = t->stack, .ss_size = STACK};
-    makecontext(&t->context, run_threads, 0);
+    g->stack = malloc(STACK);
+    wf_assert(g->stack && getcontext(&g->context) == 0);
+    g->context.uc_stack =
+        (stack_t){.ss_sp = g->stack, .ss_size = STACK - (size_t)(i % 16 * STAGGER)};
+    makecontext(&g->context, run_threads, 0);
 }
 
 static void run_meeting(uint32_t n, wf_rng_key seed)
@@ -266,11 +279,11 @@ static void run_meeting(uint32_t n, wf_rng_key seed)
     uint64_t rounds = 0, random;
 
     for (uint32_t i = 0; i < n; i++)
-        begin_thread(&threads[i]);
+        begin_thread(i);
     for (;;) {
         n_able = 0;
         for (uint32_t i = 0; i < n; i++)
-            if (threads[i].place == RUNS)
+            if (places[i] == RUNS)
                 able[n_able++] = i;
         if (n_able == 0 && all_in(OVER, 0, n))
             return;
@@ -285,7 +298,7 @@ static void run_meeting(uint32_t n, wf_rng_key seed)
             random = random * 6364136223846793005U + 1442695040888963407U;
             set_self(able[k]);
             able[k] = able[--n_able];
-            enter(&threads[current]);
+            enter(current);
         }
     }
 }
