@@ -45,11 +45,11 @@ extern "C" {
 WEFT_API const char *weft_version(void);
 
 /* Settings of the process that weft's own programs make at their start, for a program that does
- * little else: OpenBLAS runs on its caller's thread alone, since weft cuts work into pieces for
- * threads of its own, and takes kernels by the processor's features where it does not know the
- * processor; malloc keeps large blocks; the calling thread, and those it starts later, take
- * subnormal numbers as zero. Results of weft are the same bits only with the first and third. For
- * the start: while it runs nobody may use OpenBLAS, or the environment. */
+ * little else: OpenBLAS runs on its caller's thread alone and ends its own threads, since weft cuts
+ * work into pieces for threads of its own, and takes kernels by the processor's features where it
+ * does not know the processor; malloc keeps large blocks; the calling thread, and those it starts
+ * later, take subnormal numbers as zero. Results of weft are the same bits only with the first and
+ * third. For the start: while it runs nobody may use OpenBLAS, or the environment. */
 WEFT_API void weft_process_settings(void);
 
 typedef enum weft_code {

@@ -141,8 +141,9 @@ WF_MUST_USE wf_status wf_kernel_in(const wf_device_rows *rows, const wf_node *no
 WF_MUST_USE wf_status wf_kernel_find(const wf_node *node, const wf_device *device,
                                      const wf_kernel **out, wf_err *err);
 /* For programs, at their start: OpenBLAS, which has one number of threads for the whole process,
- * runs on its caller's thread alone, with kernels for this processor even if it does not know it
- * (cpu/product/blas.h). Kernels are cut into pieces for the threads of a pool. */
+ * runs on its caller's thread alone and ends its own threads, with kernels for this processor even
+ * if it does not know it (cpu/product/blas.h). Kernels are cut into pieces for the threads of a
+ * pool. */
 void wf_kernels_own_process(void);
 /* Whether this processor multiplies in bfloat16: without it WF_COMPUTE_BF16 changes nothing. */
 bool wf_kernels_have_bf16(void);

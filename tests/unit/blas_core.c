@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/unit/blas_core.c - which of its kernels OpenBLAS multiplies with. What it would take for a
- * processor that it does not know is chosen by its own variable, before the function is asked. */
+/* tests/unit/blas_core.c - which of its kernels OpenBLAS multiplies with, and on which threads.
+ * What it would take for a processor that it does not know is chosen by its own variable, before
+ * the function is asked. */
 #include "common/kernels/cpu/product/blas.h"
 #include "common/kernels/kernel.h"
 #include "tests/unit/skip.h"
 
 #include <cblas.h>
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,9 +99,35 @@ static void what_the_user_has_chosen_stays(void **state)
     check_product();
 }
 
+static int count_threads(void)
+{
+    DIR *all = opendir("/proc/self/task");
+    int n = -2; /* . and .. */
+
+    assert_non_null(all);
+    while (readdir(all))
+        n++;
+    closedir(all);
+    return n;
+}
+
+static void its_threads_are_ended(void **state)
+{
+    (void)state;
+    openblas_set_num_threads(2);
+    check_product();
+    if (count_threads() == 1)
+        skip_file(); /* an OpenBLAS without threads */
+    wf_kernels_own_process();
+    assert_int_equal(count_threads(), 1);
+    assert_int_equal(openblas_get_num_threads(), 1);
+    check_product();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(its_threads_are_ended),
         cmocka_unit_test(an_unknown_processor_has_kernels_by_its_features),
         cmocka_unit_test(a_known_processor_keeps_its_kernels),
         cmocka_unit_test(what_the_user_has_chosen_stays),

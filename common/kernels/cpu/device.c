@@ -29,9 +29,15 @@ const wf_device_rows wf_cpu_rows = {.device = &wf_cpu,
                                     .widened = &wf_cpu_widened,
                                     .narrow = WF_TYPE(WF_BF16)};
 
+/* Of an OpenBLAS with threads, which calls it when the process forks or ends; no header declares
+ * it. */
+int blas_thread_shutdown_(void) __attribute__((weak));
+
 void wf_kernels_own_process(void)
 {
     openblas_set_num_threads(1);
+    if (blas_thread_shutdown_) /* they have looked for work since the library was loaded */
+        (void)blas_thread_shutdown_();
     wf_blas_choose_core();
 }
 
