@@ -33,13 +33,13 @@ typedef struct lines {
 typedef struct lane {
     wf_background *of;
     pthread_t thread;
+    pthread_cond_t wake;
     bool started, working;
     wf_work *todo, *done;
 } lane;
 
 struct wf_background {
     pthread_mutex_t lock; /* of all below */
-    pthread_cond_t wake;
     bool stop;
     lane sync, slow;
     lines writes;  /* by the lane that syncs */
@@ -61,16 +61,21 @@ static void free_line(line *l)
     free(l);
 }
 
+static int open_to_append(const char *path)
+{
+    return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+}
+
 static void write_line(line *l)
 {
     char path[PATH_MAX];
     struct stat st;
     int fd;
 
-    if (wf_disk_make_dirs(wf_disk_posix(), l->folder, NULL) != WF_OK)
-        return;
     snprintf(path, sizeof path, "%s/%s", l->folder, l->file);
-    fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    fd = open_to_append(path);
+    if (fd < 0 && errno == ENOENT && wf_disk_make_dirs(wf_disk_posix(), l->folder, NULL) == WF_OK)
+        fd = open_to_append(path);
     if (fd < 0)
         return;
     if (fstat(fd, &st) == 0 && st.st_size == 0) { /* one call for all: a crash leaves no part */
@@ -98,7 +103,7 @@ static line *take(lines *list)
 }
 
 /* Of bytes that are copied; file NULL: a folder to be removed. */
-static void add(wf_background *b, lines *list, const char *folder, const char *file,
+static void add(wf_background *b, lane *by, lines *list, const char *folder, const char *file,
                 const wf_bytes *head, const wf_bytes *body)
 {
     line *l = calloc(1, sizeof *l);
@@ -118,7 +123,7 @@ static void add(wf_background *b, lines *list, const char *folder, const char *f
         list->last = &l->next;
         list->n++;
         l = NULL;
-        pthread_cond_broadcast(&b->wake);
+        pthread_cond_signal(&by->wake);
     }
     pthread_mutex_unlock(&b->lock);
     free_line(l);
@@ -127,7 +132,7 @@ static void add(wf_background *b, lines *list, const char *folder, const char *f
 void wf_background_append(wf_background *b, const char *folder, const char *file,
                           const wf_bytes *head, const wf_bytes *body)
 {
-    add(b, &b->writes, folder, file, head, body);
+    add(b, &b->sync, &b->writes, folder, file, head, body);
 }
 
 void wf_background_write(wf_background *b, const char *folder, const char *file, const char *text)
@@ -136,13 +141,13 @@ void wf_background_write(wf_background *b, const char *folder, const char *file,
 
     wf_bytes_puts(&body, text);
     if (!body.failed)
-        add(b, &b->writes, folder, file, &(wf_bytes){0}, &body);
+        add(b, &b->sync, &b->writes, folder, file, &(wf_bytes){0}, &body);
     wf_bytes_close(&body);
 }
 
 void wf_background_remove(wf_background *b, const char *folder)
 {
-    add(b, &b->removes, folder, NULL, NULL, NULL);
+    add(b, &b->slow, &b->removes, folder, NULL, NULL, NULL);
 }
 
 /* ---- the threads ---- */
@@ -177,7 +182,8 @@ static void do_line(wf_background *b, line *l)
     free_line(l);
     pthread_mutex_lock(&b->lock);
     b->writing = false;
-    pthread_cond_broadcast(&b->wake); /* a removal may wait for it */
+    if (b->removes.first)
+        pthread_cond_signal(&b->slow.wake); /* which waits until nothing is to be written */
 }
 
 static void do_removal(wf_background *b, line *l)
@@ -210,7 +216,7 @@ static void *run_lane(void *arg)
         else if (b->stop && (l == &b->sync || !b->removes.first))
             break;
         else
-            pthread_cond_wait(&b->wake, &b->lock);
+            pthread_cond_wait(&l->wake, &b->lock);
     }
     pthread_mutex_unlock(&b->lock);
     return NULL;
@@ -236,7 +242,8 @@ wf_status wf_background_new(wf_background **out, wf_err *err)
     if (!b)
         return wf_fail_nomem(err, sizeof *b);
     pthread_mutex_init(&b->lock, NULL);
-    pthread_cond_init(&b->wake, NULL);
+    pthread_cond_init(&b->sync.wake, NULL);
+    pthread_cond_init(&b->slow.wake, NULL);
     b->writes.last = &b->writes.first;
     b->removes.last = &b->removes.first;
     b->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -258,7 +265,7 @@ void wf_background_begin(wf_background *b, wf_work *w)
     pthread_mutex_lock(&b->lock);
     wf_assert(!l->todo && !l->working && !l->done);
     l->todo = w;
-    pthread_cond_broadcast(&b->wake);
+    pthread_cond_signal(&l->wake);
     pthread_mutex_unlock(&b->lock);
 }
 
@@ -294,7 +301,8 @@ bool wf_background_end(wf_background **b, bool waits)
     pthread_mutex_lock(&it->lock);
     it->stop = true;
     long_work = it->slow.working;
-    pthread_cond_broadcast(&it->wake);
+    pthread_cond_signal(&it->sync.wake);
+    pthread_cond_signal(&it->slow.wake);
     pthread_mutex_unlock(&it->lock);
     if (it->sync.started)
         pthread_join(it->sync.thread, NULL);
@@ -309,7 +317,8 @@ bool wf_background_end(wf_background **b, bool waits)
     wf_work_free(&it->slow.done);
     if (it->fd >= 0)
         close(it->fd);
-    pthread_cond_destroy(&it->wake);
+    pthread_cond_destroy(&it->sync.wake);
+    pthread_cond_destroy(&it->slow.wake);
     pthread_mutex_destroy(&it->lock);
     free(it);
     return true;
