@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/conf/run.c */
 #include "common/conf/run.h"
+#include "common/base/size.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -35,9 +36,10 @@ bool wf_run_name_ok(const char *name)
 
 uint32_t wf_run_split(const char *name, char job[WF_RUN_NAME])
 {
-    size_t n = strcspn(name, "#");
+    size_t n = strcspn(name, "#"), kept = WF_MIN(n, (size_t)WF_RUN_NAME - 1);
 
-    snprintf(job, WF_RUN_NAME, "%.*s", (int)n, name);
+    memcpy(job, name, kept);
+    job[kept] = 0;
     return name[n] ? (uint32_t)strtoul(name + n + 1, NULL, 10) : 0;
 }
 
