@@ -37,7 +37,7 @@ struct wf_memdisk {
     wf_disk base; /* first */
     inode *inodes;
     size_t n;
-    uint64_t calls, fail_at;
+    uint64_t calls, fail_at, changes;
     int errnum;
     bool onwards, quiet, full;
 };
@@ -45,7 +45,7 @@ struct wf_memdisk {
 typedef struct mem_file {
     wf_disk_file base; /* first */
     size_t inode;
-    bool writes;
+    bool writes, appends;
 } mem_file;
 
 static void *grow(void *list, size_t n, size_t size)
@@ -216,7 +216,8 @@ static wf_status mem_open(wf_disk *d, const char *path, wf_disk_mode mode, wf_di
         wf_bytes_clear(&m->inodes[of].now);
     }
     f = grow(NULL, 0, sizeof *f);
-    *f = (mem_file){{d}, of, mode != WF_DISK_READ};
+    *f = (mem_file){{d}, of, mode != WF_DISK_READ, mode == WF_DISK_APPEND};
+    m->changes += mode != WF_DISK_READ;
     *out = &f->base;
     return WF_OK;
 }
@@ -228,6 +229,7 @@ static wf_status mem_write(wf_disk_file *base, const void *data, size_t n, wf_er
     wf_status rc = count_growth(m, "write", "a file", err);
 
     wf_assert(f->writes);
+    m->changes += !f->appends;
     wf_bytes_add(&m->inodes[f->inode].now, data, rc == WF_OK ? n : n / 2);
     return rc;
 }
@@ -263,6 +265,7 @@ static wf_status mem_cut(wf_disk_file *base, uint64_t bytes, wf_err *err)
     wf_memdisk *m = (wf_memdisk *)base->disk;
 
     WF_TRY(count_call(m, "shorten", "a file", err));
+    m->changes++;
     if (bytes < m->inodes[f->inode].now.size)
         m->inodes[f->inode].now.size = (size_t)bytes;
     return WF_OK;
@@ -294,6 +297,7 @@ static wf_status mem_rename(wf_disk *d, const char *from, const char *to, wf_err
     size_t dir, to_dir, of, there;
 
     WF_TRY(count_call(m, "rename", from, err));
+    m->changes++;
     if (!lookup(m, from, &of) || !walk(m, from, &dir, old) || !walk(m, to, &to_dir, new))
         return wf_fail_errno(err, ENOENT, NULL, "cannot rename %s", from);
     wf_assert(dir == to_dir); /* nothing in weft moves a file to another folder */
@@ -312,6 +316,7 @@ static wf_status mem_remove(wf_disk *d, const char *path, wf_err *err)
     size_t dir, of;
 
     WF_TRY(count_call(m, "remove", path, err));
+    m->changes++;
     if (!lookup(m, path, &of) || !walk(m, path, &dir, last))
         return wf_fail_errno(err, ENOENT, NULL, "cannot remove %s", path);
     if (m->inodes[of].is_dir && m->inodes[of].now_names.n > 0)
@@ -330,6 +335,7 @@ static wf_status mem_make_dir(wf_disk *d, const char *path, wf_err *err)
     WF_TRY(count_growth(m, "make folder", path, err));
     if (lookup(m, path, &of))
         return WF_OK;
+    m->changes++;
     if (!walk(m, path, &dir, last))
         return wf_fail_errno(err, ENOENT, NULL, "cannot make folder %s", path);
     of = add_inode(m, true);
@@ -463,6 +469,11 @@ uint64_t wf_memdisk_calls(const wf_memdisk *m)
     return m->calls;
 }
 
+uint64_t wf_memdisk_changes(const wf_memdisk *m)
+{
+    return m->changes;
+}
+
 void wf_memdisk_fail(wf_memdisk *m, uint64_t at, int errnum, bool onwards)
 {
     m->fail_at = at ? m->calls + at : 0;
@@ -524,6 +535,7 @@ void wf_memdisk_crash(wf_memdisk *m, uint64_t seed)
     uint64_t counter = 0;
 
     m->fail_at = 0;
+    m->changes++;
     for (size_t i = 0; i < m->n; i++) {
         if (m->inodes[i].is_dir)
             forget(&m->inodes[i], key, &counter);

@@ -29,6 +29,8 @@ wf_disk *wf_memdisk_disk(wf_memdisk *m);
 
 /* Calls so far. */
 uint64_t wf_memdisk_calls(const wf_memdisk *m);
+/* Another number when a name may have changed, or what a file holds that is not appended to. */
+uint64_t wf_memdisk_changes(const wf_memdisk *m);
 /* Call number `at` (counted from now on, 1 is the next) fails with errnum; if `onwards`, so do all
  * that follow. 0: none fails. A write that fails leaves a part of its bytes. */
 void wf_memdisk_fail(wf_memdisk *m, uint64_t at, int errnum, bool onwards);

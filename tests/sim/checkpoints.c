@@ -125,6 +125,7 @@ static void check_disk(wf_sim *s)
 void wf_sim_check_disk(wf_sim *s)
 {
     s->oracle.look_at_disk = false;
+    s->oracle.disk_changes = wf_memdisk_changes(s->memdisk);
     wf_memdisk_quiet(s->memdisk, true);
     check_disk(s);
     wf_memdisk_quiet(s->memdisk, false);

@@ -263,7 +263,8 @@ static void loop(wf_sim *s)
         s->result.trace =
             wf_rng_fold(s->result.trace, (uint64_t)h.at_ns ^ (uint64_t)h.kind << 56 ^ h.who);
         happen(s, &h);
-        if (s->oracle.look_at_disk || s->result.events % 1024 == 0)
+        if (s->oracle.look_at_disk || (s->result.events % 1024 == 0 &&
+                                       s->oracle.disk_changes != wf_memdisk_changes(s->memdisk)))
             wf_sim_check_disk(s);
     }
 }

@@ -177,7 +177,8 @@ typedef struct oracle {
     uint32_t most_complete, n_committed; /* seen on disk; told to the master */
     uint64_t worker_deaths;
     bool look_at_disk;
-    uint32_t failing_era; /* a push with NaN in it was refused; later ones may yet be applied */
+    uint64_t disk_changes; /* when it was looked at */
+    uint32_t failing_era;  /* a push with NaN in it was refused; later ones may yet be applied */
     /* The step that a person has named, while no checkpoint of what follows is committed; -1: none
      */
     int64_t from_step;
