@@ -71,7 +71,9 @@ static void write_row(wf_background *b, const char *folder, const json_t *e)
 
 /* ---- TensorBoard ---- */
 
-/* A process or a generation begins files; a name is never used twice. */
+/* A process or a generation begins files; a name is never used twice. TensorBoard reads a folder in
+ * the order of names, in which a process number of more digits may come before one of fewer: the
+ * time alone must put them in order, also within a second. */
 static void begin_files(wf_history *h, const char *run, int64_t generation, int64_t wall_ns)
 {
     char host[HOST_NAME_MAX + 1] = "";
@@ -83,8 +85,9 @@ static void begin_files(wf_history *h, const char *run, int64_t generation, int6
     host[sizeof host - 1] = 0;
     snprintf(h->run, sizeof h->run, "%s", run);
     h->generation = generation;
-    snprintf(h->file, sizeof h->file, "events.out.tfevents.%lld.%.64s.%d.%u",
-             (long long)(wall_ns / WF_NS_PER_S), host, (int)getpid(), h->files++);
+    snprintf(h->file, sizeof h->file, "events.out.tfevents.%lld.%09lld.%.64s.%d.%u",
+             (long long)(wall_ns / WF_NS_PER_S), (long long)(wall_ns % WF_NS_PER_S), host,
+             (int)getpid(), h->files++);
 }
 
 static void write_scalars(const wf_history *h, wf_background *b, const char *folder,
