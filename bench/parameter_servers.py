@@ -4,8 +4,8 @@
 
 parameter_servers.py [--peers DIR] [--tensorflow PYTHON] [--batches 32,128,512] [--repeats 5]
 
-weft: jobs of a few seconds on a cluster that is up; the rate is all examples of the job over the time
-from its first step to its end, with the ends of epochs and the last checkpoint in it. TensorFlow:
+weft: jobs of a few seconds on a cluster that is up, 1 + 1 and 2 + 2 in turns; the rate is all examples of the job
+over the time from its first step to its end, with the ends of epochs and the last checkpoint in it. TensorFlow:
 DIR/tf_ps.py (run PS WORKERS BATCH STEPS_PER_CALL), its best of 1 and 20 steps per call. Prints a table,
 the ratios, the shares of a step, the time from launch to the first step (the median of several
 starts), and resident memory. Ends with exit code 1 and a sentence where one side did not run.
@@ -110,21 +110,46 @@ class Cluster:
         return out
 
 
-def measure_weft(ps, workers, threads, batch, repeats):
-    rate = {32: 50e3, 128: 130e3, 512: 200e3}.get(batch, 50e3)
-    epochs = max(2, int(4 * rate / RECORDS))
-    with Cluster(ps, workers, threads) as c:
-        c.run("warm", batch, 2)
-        runs = [c.run("r%d" % i, batch, epochs) for i in range(repeats)]
-        memory = c.resident_mib()
-    rates = [r for r, _ in runs]
-    spent = {k: sum(s[k] for _, s in runs) for k in runs[0][1]}
-    whole = sum(spent.values()) or 1
-    shares = "  ".join("%s %.0f %%" % (k[:-2], 100 * v / whole) for k, v in spent.items())
-    print("| weft %d ps + %d workers, %d threads | %d | %.0f (%.0f-%.0f) | %s | %s |" % (
-        ps, workers, threads, batch, statistics.median(rates), min(rates), max(rates), shares,
-        ", ".join("%s %.0f" % (k, v) for k, v in memory.items())), flush=True)
-    return statistics.median(rates)
+class Side:
+    """weft in one topology: what its runs have reached. Each turn has a cluster of its own, since what one makes
+    differs more from start to start than from job to job."""
+
+    def __init__(self, ps, workers, threads):
+        self.shape = (ps, workers, threads)
+        self.rates, self.spent, self.memory = [], {}, {}
+
+    def turn(self, batch):
+        rate = {32: 50e3, 128: 130e3, 512: 200e3}.get(batch, 50e3)
+        with Cluster(*self.shape) as c:
+            c.run("warm", batch, 2)
+            rate, spent = c.run("turn", batch, max(2, int(4 * rate / RECORDS)))
+            self.memory = c.resident_mib()
+        self.rates.append(rate)
+        self.spent = {k: self.spent.get(k, 0) + v for k, v in spent.items()}
+
+    def median(self):
+        return statistics.median(self.rates)
+
+    def row(self, batch):
+        whole = sum(self.spent.values()) or 1
+        shares = "  ".join("%s %.0f %%" % (k[:-2], 100 * v / whole) for k, v in self.spent.items())
+        return "| weft %d ps + %d workers, %d threads | %d | %.0f (%.0f-%.0f) | %s | %s |" % (
+            *self.shape, batch, self.median(), min(self.rates), max(self.rates), shares,
+            ", ".join("%s %.0f" % (k, v) for k, v in self.memory.items()))
+
+
+def measure_weft(batch, turns):
+    """Examples per second of 1 + 1, with the better number of threads; and how 2 + 2 compare, in words."""
+    ones, two = [Side(1, 1, 1), Side(1, 1, 2)], Side(2, 2, 1)
+    sides = [*ones, two]
+    for turn in range(turns):
+        for side in sides if turn % 2 == 0 else sides[::-1]:
+            side.turn(batch)
+    print("\n".join(side.row(batch) for side in sides), flush=True)
+    one = max(ones, key=Side.median)
+    of_turns = [t / o for t, o in zip(two.rates, one.rates)]
+    return one.median(), "batch %d: 2 + 2 over 1 + 1: medians %.2f; of each turn %s, their median %.2f" % (
+        batch, two.median() / one.median(), " ".join("%.2f" % r for r in of_turns), statistics.median(of_turns))
 
 
 def run_tensorflow(python, peers, ps, workers, batch, steps, *options):
@@ -203,9 +228,8 @@ def main():
     print("| what | batch | examples/s: median (min-max) | shares of a step | resident MiB |\n|---|---|---|---|---|")
     ratios = []
     for batch in map(int, a.batches.split(",")):
-        one = max(measure_weft(1, 1, threads, batch, a.repeats) for threads in (1, 2))
-        two = measure_weft(2, 2, 1, batch, a.repeats)
-        ratios.append("batch %d: 2 + 2 over 1 + 1 %.2f" % (batch, two / one))
+        one, compared = measure_weft(batch, a.repeats)
+        ratios.append(compared)
         if a.tensorflow:
             tf = measure_tensorflow(a.tensorflow, a.peers, 1, 1, batch)
             ratios[-1] += "; weft over TensorFlow, 1 + 1: %.2f" % (one / tf)
