@@ -208,7 +208,7 @@ static void lay_split(bench *b, const shape *s, wf_pool *pool)
     wf_prep prep = {.threads = wf_pool_threads(pool)};
     wf_err err;
 
-    if (!wf_tiles_by_amx())
+    if (wf_tiles_used() != WF_TILES_AMX)
         return;
     b->arena = prep.arena = wf_arena_new(0);
     if (!prep.arena || wf_product_tiles_prepare(&prep, &p, 0, true, &b->split, &err))

@@ -28,7 +28,7 @@ typedef struct factors {
 
 static void need_tiles(void)
 {
-    if (!wf_tiles_by_amx())
+    if (wf_tiles_used() != WF_TILES_AMX)
         skip_file();
 }
 
@@ -207,7 +207,7 @@ static void pieces_hold_all_bits(void **state)
     drop(&f);
 }
 
-static float *product(const factors *f, bool without_amx)
+static float *product(const factors *f, wf_tiles_unit unit)
 {
     wf_arena *arena = wf_arena_new(0);
     wf_prep prep = {.arena = arena, .threads = 2};
@@ -216,7 +216,7 @@ static float *product(const factors *f, bool without_amx)
     wf_run run = {0};
     wf_err err;
 
-    wf_tiles_without_amx(without_amx);
+    assert_true(wf_tiles_use(unit));
     assert_ok(wf_pool_new(2, &run.pool, &err), err);
     assert_ok(wf_product_prepare(&prep, &f->p, WF_PRODUCT_BIAS | WF_PRODUCT_RELU, &way, &err), err);
     run.workspace = aligned_alloc(64, wf_align_up(prep.workspace_bytes, 64));
@@ -225,7 +225,7 @@ static float *product(const factors *f, bool without_amx)
     free(run.workspace);
     wf_pool_free(&run.pool);
     wf_arena_free(&arena);
-    wf_tiles_without_amx(false);
+    assert_true(wf_tiles_use(WF_TILES_AMX));
     return c;
 }
 
@@ -242,16 +242,16 @@ static void values_without_pieces_are_not_split(void **state)
     f.a = drawn(&d, f.p.m * f.p.k);
     f.b = drawn(&d, f.p.k * f.p.n);
     f.row = drawn(&d, f.p.n);
-    finite[0] = product(&f, false);
-    finite[1] = product(&f, true);
+    finite[0] = product(&f, WF_TILES_AMX);
+    finite[1] = product(&f, WF_TILES_PAIRS);
     assert_memory_not_equal(finite[0], finite[1], (size_t)(f.p.m * f.p.n) * sizeof(float));
     for (int i = 0; i < 2 * (int)WF_COUNT(beyond); i++) {
         int64_t n = i % 2 ? f.p.k * f.p.n : f.p.m * f.p.k;
         float *at = (i % 2 ? f.b : f.a) + below(&d, (uint64_t)n), before = *at, *c, *want;
 
         *at = beyond[i / 2];
-        c = product(&f, false);
-        want = product(&f, true);
+        c = product(&f, WF_TILES_AMX);
+        want = product(&f, WF_TILES_PAIRS);
         assert_memory_equal(c, want, (size_t)(f.p.m * f.p.n) * sizeof *c);
         *at = before;
         free(c);

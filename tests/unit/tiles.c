@@ -169,32 +169,76 @@ static void check(const factors *f)
     free(split);
 }
 
-static void check_many(bool without_amx)
+static void check_many(wf_tiles_unit unit)
 {
+    wf_tiles_unit before = wf_tiles_used();
     dice d = {.key = {.seed = 7}};
 
-    if (!wf_tiles_there())
+    if (!wf_tiles_use(unit))
         skip_file();
-    wf_tiles_without_amx(without_amx);
     for (int i = 0; i < CASES; i++) {
         factors f = draw(&d);
 
         check(&f);
         drop(&f);
     }
-    wf_tiles_without_amx(false);
+    assert_true(wf_tiles_use(before));
 }
 
 static void products_are_those_of_the_rounded_factors(void **state)
 {
     (void)state;
-    check_many(false);
+    check_many(WF_TILES_PAIRS);
 }
 
-static void so_are_those_of_vectors(void **state)
+static void so_are_those_of_widened_factors(void **state)
 {
     (void)state;
-    check_many(true);
+    check_many(WF_TILES_WIDENED);
+}
+
+static void so_are_those_of_matrices(void **state)
+{
+    (void)state;
+    if (wf_tiles_used() == WF_TILES_AMX) /* the file is not skipped for them */
+        check_many(WF_TILES_AMX);
+}
+
+/* As where no element of a filter meets a pixel. */
+static void no_products_leave_the_start(void **state)
+{
+    static const wf_tiles_unit units[] = {WF_TILES_PAIRS, WF_TILES_WIDENED, WF_TILES_AMX};
+    wf_tiles_unit before = wf_tiles_used();
+    float start[2 * WF_TILE_BLOCK], c[WF_TILE_BLOCK * WF_TILE_BLOCK];
+
+    (void)state;
+    if (!wf_tiles_there())
+        skip_file();
+    for (int i = 0; i < 2 * WF_TILE_BLOCK; i++)
+        start[i] = (float)i;
+    for (size_t u = 0; u < WF_COUNT(units); u++)
+        for (int tiles = 1; tiles <= 2; tiles++)
+            for (int row = 0; row <= 2; row++) { /* 2: of zeros */
+                wf_tiles t = {.steps = 1,
+                              .rows = tiles,
+                              .columns = tiles,
+                              .start = row == 2 ? NULL : start,
+                              .start_row = row,
+                              .c = c,
+                              .c_row = WF_TILE_BLOCK};
+
+                if (!wf_tiles_use(units[u]))
+                    continue;
+                memset(c, 0xff, sizeof c);
+                wf_tiles_begin();
+                wf_tiles_multiply(&t);
+                wf_tiles_end();
+                for (int i = 0; i < tiles * WF_TILE; i++)
+                    for (int k = 0; k < tiles * WF_TILE; k++)
+                        assert_true(c[i * WF_TILE_BLOCK + k] ==
+                                    (row == 2 ? 0 : start[i * row + k]));
+            }
+    assert_true(wf_tiles_use(before));
 }
 
 static void what_is_not_a_number_stays_so(void **state)
@@ -225,7 +269,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_are_those_of_the_rounded_factors),
-        cmocka_unit_test(so_are_those_of_vectors),
+        cmocka_unit_test(so_are_those_of_widened_factors),
+        cmocka_unit_test(so_are_those_of_matrices),
+        cmocka_unit_test(no_products_leave_the_start),
         cmocka_unit_test(what_is_not_a_number_stays_so),
     };
 

@@ -58,6 +58,9 @@ static void look(void)
     units.avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                    __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
     units.bf16 = units.avx512 && __builtin_cpu_supports("avx512bf16");
+    /* On an Emerald Rapids a VDPBF16PS takes four times as long as a VFMADD231PS, which has half as
+     * many values (docs/decisions.md). */
+    units.slow_bf16 = units.bf16 && __builtin_cpu_is("intel");
     units.tiles = units.bf16 && __get_cpuid_count(7, 0, &a, &b, &c, &d) && d & AMX_BF16 &&
                   d & AMX_TILE &&
                   syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;

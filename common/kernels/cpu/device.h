@@ -13,9 +13,10 @@ extern const wf_kernel wf_cpu_widened; /* in widened.c */
 
 /* What this processor has. `tiles`: Linux has given this process the state of AMX's tiles. */
 typedef struct wf_cpu_units {
-    bool avx512; /* f, bw, vl and dq: what oneDNN's convolutions are written for */
-    bool bf16;   /* avx512, and products of bfloat16 pairs */
-    bool tiles;  /* bf16, and AMX */
+    bool avx512;    /* f, bw, vl and dq: what oneDNN's convolutions are written for */
+    bool bf16;      /* avx512, and products of bfloat16 pairs */
+    bool slow_bf16; /* bf16, and multiply-adds of float32 are faster than these */
+    bool tiles;     /* bf16, and AMX */
 } wf_cpu_units;
 const wf_cpu_units *wf_cpu_has(void);
 

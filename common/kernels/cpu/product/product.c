@@ -52,7 +52,8 @@ static bool wants_rounding(const wf_prep *prep, const wf_product *p)
 static bool wants_splitting(const wf_product *p)
 {
     return is_plain(p) && p->beta == 0 && !p->a_is_bf16 && !p->b_is_bf16 && !p->c_is_bf16 &&
-           p->k >= SPLIT_STEPS && p->m * p->n >= SPLIT_USES * (p->m + p->n) && wf_tiles_by_amx();
+           p->k >= SPLIT_STEPS && p->m * p->n >= SPLIT_USES * (p->m + p->n) &&
+           wf_tiles_used() == WF_TILES_AMX;
 }
 
 static bool wants_own(const wf_product *p)

@@ -22,7 +22,7 @@ typedef struct wf_product_tiles wf_product_tiles;
 /* For p of f32, alpha 1 and beta 0 or 1, on a processor with tiles; what p points to need not be
  * set. Factors may be of bfloat16, and with beta 0 the result. `then`: of then.h, sums only where B
  * is rounded and not transposed. `split`: factors are f32 and are split, and the processor has AMX
- * (wf_tiles_by_amx); else they are rounded. Asks `prep` for its workspace. Errors: WF_NOMEM. */
+ * (WF_TILES_AMX); else they are rounded. Asks `prep` for its workspace. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_product_tiles_prepare(wf_prep *prep, const wf_product *p, uint32_t then,
                                                bool split, wf_product_tiles **out, wf_err *err);
 /* The bias is of f32. False: a factor has a value that cannot be split, and the result is of no

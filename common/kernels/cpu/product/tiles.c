@@ -5,17 +5,20 @@
 #include "common/base/status.h"
 #include "common/kernels/cpu/device.h"
 #include "common/kernels/cpu/product/tile_vectors.h"
+#include "common/kernels/cpu/product/tiles_widened.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <pthread.h>
 #include <string.h>
 
-static bool uses_matrices; /* read for each block: no call */
+static wf_tiles_unit used; /* read for each block: no call */
 
 static void look(void)
 {
-    uses_matrices = wf_cpu_has()->tiles;
+    const wf_cpu_units *cpu = wf_cpu_has();
+
+    used = cpu->tiles ? WF_TILES_AMX : cpu->slow_bf16 ? WF_TILES_WIDENED : WF_TILES_PAIRS;
 }
 
 bool wf_tiles_there(void)
@@ -26,14 +29,18 @@ bool wf_tiles_there(void)
     return wf_cpu_has()->bf16;
 }
 
-bool wf_tiles_by_amx(void)
+wf_tiles_unit wf_tiles_used(void)
 {
-    return wf_tiles_there() && uses_matrices;
+    (void)wf_tiles_there();
+    return used;
 }
 
-void wf_tiles_without_amx(bool without)
+bool wf_tiles_use(wf_tiles_unit unit)
 {
-    uses_matrices = wf_tiles_there() && wf_cpu_has()->tiles && !without;
+    if (!wf_tiles_there() || (unit == WF_TILES_AMX && !wf_cpu_has()->tiles))
+        return false;
+    used = unit;
+    return true;
 }
 
 /* All eight tiles are 16 rows of 64 bytes: edges are zeros in memory. */
@@ -60,14 +67,14 @@ MATRICES static void give_back(void)
 
 void wf_tiles_begin(void)
 {
-    if (uses_matrices)
+    if (used == WF_TILES_AMX)
         set_up();
 }
 
 void wf_tiles_end(void)
 {
     _mm_sfence(); /* what went past the caches, before another thread is told that it is there */
-    if (uses_matrices)
+    if (used == WF_TILES_AMX)
         give_back();
 }
 
@@ -183,8 +190,12 @@ void wf_tiles_multiply(const wf_tiles *t)
     static void (*const blocks[2][2])(const wf_tiles *) = {{block_1_1, block_1_2},
                                                            {block_2_1, block_2_2}};
 
-    if (uses_matrices) {
+    if (used == WF_TILES_AMX) {
         blocks[t->rows - 1][t->columns - 1](t);
+        return;
+    }
+    if (used == WF_TILES_WIDENED) {
+        wf_tiles_multiply_widened(t);
         return;
     }
     for (int64_t from = 0; from < t->rows * WF_TILE; from += GROUP)
@@ -198,14 +209,15 @@ bool wf_tiles_there(void)
     return false;
 }
 
-bool wf_tiles_by_amx(void)
+wf_tiles_unit wf_tiles_used(void)
 {
-    return false;
+    return WF_TILES_PAIRS;
 }
 
-void wf_tiles_without_amx(bool without)
+bool wf_tiles_use(wf_tiles_unit unit)
 {
-    (void)without;
+    (void)unit;
+    return false;
 }
 
 void wf_tiles_begin(void)

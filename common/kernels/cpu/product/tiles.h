@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/kernels/cpu/product/tiles.h - products of bfloat16 factors with f32 sums, 16 x 16 sums at
  * a time: with AMX (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2,
- * TDPBF16PS), or on the same operands with AVX-512 bf16 (VDPBF16PS).
+ * TDPBF16PS), or on the same operands with AVX-512 bf16 (VDPBF16PS), or where that is slower with
+ * multiply-adds of widened factors.
  *
  * A tile of A is 16 rows of 32 values along k; a tile of B is 16 rows of 16 pairs, where row i
  * holds the values of k = 2 i and 2 i + 1 of 16 columns in turn. So both are 16 rows of 64 bytes,
@@ -21,13 +22,16 @@
  */
 enum { WF_TILE = 16, WF_TILE_K = 32, WF_TILE_BYTES = 1024, WF_TILE_BLOCK = 2 * WF_TILE };
 
-/* Whether this processor has either instruction. */
+/* What multiplies. */
+typedef enum wf_tiles_unit { WF_TILES_PAIRS, WF_TILES_WIDENED, WF_TILES_AMX } wf_tiles_unit;
+
+/* Whether this processor has AVX-512 bf16, by which factors are rounded. */
 bool wf_tiles_there(void);
-/* Whether AMX is what is used. */
-bool wf_tiles_by_amx(void);
-/* Which of them is used: VDPBF16PS also where there is AMX; for tests, from one thread at a time.
- */
-void wf_tiles_without_amx(bool without);
+/* What is used, if wf_tiles_there; else it is not WF_TILES_AMX. */
+wf_tiles_unit wf_tiles_used(void);
+/* Whether the processor has it; if so, it is used from now on. For tests, from one thread at a
+ * time. */
+bool wf_tiles_use(wf_tiles_unit unit);
 
 void wf_tiles_begin(void);
 void wf_tiles_end(void);
@@ -38,8 +42,8 @@ typedef struct wf_tiles {
     const void *a, *b;
     int64_t a_row, a_next, a_step; /* to the next row of a tile, the tile below, the one along k */
     int64_t b_row, b_next, b_step; /* the same, and to the tile at the right */
-    int64_t steps;                 /* tiles along k, of each hop */
-    int64_t hops;                  /* 1, or as many as there are places: */
+    int64_t steps;                 /* tiles along k, of each hop: at least 1 */
+    int64_t hops;                  /* 1, or as many as there are places, which may be none: */
     const int64_t *a_at, *b_at;    /* [hops] added to a and b; NULL for a single hop at 0 */
     int rows, columns;             /* tiles: 1 or 2 */
     const float *start;            /* what the sums start with; NULL: 0 */
