@@ -577,6 +577,17 @@ static void miss_each_other(uint8_t *a, size_t i)
         wf_host_exchange(&mine, &mine, sizeof mine, 1);
 }
 
+/* Half of a warp exchanges, and half does not. */
+static void leave_some_out(uint8_t *a, size_t i)
+{
+    uint32_t mine = 0;
+
+    (void)a, (void)i;
+    if (wf_host_self()->thread.x % 4 >= 2)
+        wf_host_exchange(&mine, &mine, sizeof mine, 1);
+    wf_host_meet();
+}
+
 static struct {
     kernel *k;
     bool meets;
@@ -600,6 +611,7 @@ static void mistakes_of_threads_are_found_and_named(void **state)
                 {read_before_meeting, true, 0, "sums["},
                 {go_beyond, true, 64, "goes beyond the end at sums[64]"},
                 {miss_each_other, true, 0, "waits for others that do not come"},
+                {leave_some_out, true, 0, "exchanged more or less often"},
                 {add_numbers, false, 0, "meets others, and was not launched so"}};
     char said[SAID];
 

@@ -34,9 +34,9 @@ typedef void *jump[5]; /* of __builtin_setjmp */
 typedef struct thread {
     jump at;
     bool begun;
-    unsigned exchanges;
-    /* Two, since a thread may be one exchange ahead of another. */
-    unsigned char given[2][EXCHANGED];
+    uint32_t exchanges;             /* so many it has begun */
+    unsigned mask;                  /* of the one that it waits in: */
+    unsigned char value[EXCHANGED]; /* what it gives, then what it gets */
 } thread;
 
 /* Where a thread runs. */
@@ -90,6 +90,14 @@ static void end_with(const char *what)
 
 /* ---- changes ---- */
 
+static void set_self(uint32_t i)
+{
+    wf_cuda_dim d = self.block_dim;
+
+    current = i;
+    self.thread = (wf_cuda_dim){i % d.x, i / d.x % d.y, i / d.x / d.y};
+}
+
 /* In a function that sets one jump and makes another, the compiler sees no way back to the first.
  */
 __attribute__((noinline, noreturn)) static void make(jump to)
@@ -140,52 +148,67 @@ static void copy_exchanged(void *to, const void *from, size_t bytes)
         memcpy(to, from, bytes);
 }
 
+/* The first of two leaves its value and waits; the second takes it, leaves its own, and goes on: it
+ * may be some exchanges ahead of the first when that goes on. */
 void wf_host_exchange(const void *mine, void *theirs, size_t bytes, unsigned mask)
 {
     thread *me = &threads[current], *other = &threads[current ^ mask];
-    unsigned which = me->exchanges++ % 2;
+    unsigned char given[EXCHANGED];
 
     wf_assert(bytes <= EXCHANGED && mask < WARP);
-    copy_exchanged(me->given[which], mine, bytes);
+    me->exchanges++;
+    if (places[current ^ mask] == IN_WARP && other->mask == mask) {
+        copy_exchanged(given, other->value, bytes);
+        copy_exchanged(other->value, mine, bytes);
+        places[current ^ mask] = RUNS;
+        copy_exchanged(theirs, given, bytes);
+        return;
+    }
+    me->mask = mask;
+    copy_exchanged(me->value, mine, bytes);
     wait_in(IN_WARP);
-    copy_exchanged(theirs, other->given[which], bytes);
+    copy_exchanged(theirs, me->value, bytes);
 }
 
-/* Whether all of [from, end) that are not over wait there, and some does. */
-static bool all_in(place p, uint32_t from, uint32_t end)
+/* Whether all that are not over wait for the block, and some does. */
+static bool all_in_block(uint32_t n)
 {
     bool some = false;
 
-    for (uint32_t i = from; i < end; i++) {
-        if (places[i] != p && places[i] != OVER)
+    for (uint32_t i = 0; i < n; i++) {
+        if (places[i] != IN_BLOCK && places[i] != OVER)
             return false;
-        some |= places[i] == p;
+        some |= places[i] == IN_BLOCK;
     }
     return some;
 }
 
-static void release(uint32_t from, uint32_t end)
+static bool all_over(uint32_t n)
 {
-    for (uint32_t i = from; i < end; i++)
+    for (uint32_t i = 0; i < n; i++)
         if (places[i] != OVER)
-            places[i] = RUNS;
+            return false;
+    return true;
 }
 
-/* Lets go on who has met; false: nobody has. */
-static bool release_some(uint32_t n)
+/* Pairs can meet without the rest of their warp, which a GPU's instruction takes part in too. */
+static void check_exchanges(uint32_t n)
 {
-    bool some = false;
-
-    for (uint32_t w = 0; w < n; w += WARP)
-        if (all_in(IN_WARP, w, w + WARP < n ? w + WARP : n)) {
-            release(w, w + WARP < n ? w + WARP : n);
-            some = true;
+    for (uint32_t i = 0; i < n; i++)
+        if (threads[i].exchanges != threads[i / WARP * WARP].exchanges) {
+            set_self(i);
+            end_with("exchanged more or less often than the first thread of its warp");
         }
-    if (some || !all_in(IN_BLOCK, 0, n))
-        return some;
+}
+
+/* The threads of the block have met. */
+static void release(uint32_t n)
+{
+    check_exchanges(n);
     meetings++;
-    release(0, n);
-    return true;
+    for (uint32_t i = 0; i < n; i++)
+        if (places[i] != OVER)
+            places[i] = RUNS;
 }
 
 /* ---- memory of the block ---- */
@@ -239,14 +262,6 @@ void *wf_host_shared_at(wf_host_shared *s, size_t i, int writes)
 
 /* ---- a block ---- */
 
-static void set_self(uint32_t i)
-{
-    wf_cuda_dim d = self.block_dim;
-
-    current = i;
-    self.thread = (wf_cuda_dim){i % d.x, i / d.x % d.y, i / d.x / d.y};
-}
-
 static void run_threads(void)
 {
     uint32_t me = current;
@@ -280,15 +295,21 @@ static void run_meeting(uint32_t n, wf_rng_key seed)
 
     for (uint32_t i = 0; i < n; i++)
         begin_thread(i);
+    for (uint32_t i = n; i < MOST_THREADS && i % WARP; i++)
+        places[i] = OVER; /* of the last warp: nobody is there */
     for (;;) {
         n_able = 0;
         for (uint32_t i = 0; i < n; i++)
             if (places[i] == RUNS)
                 able[n_able++] = i;
-        if (n_able == 0 && all_in(OVER, 0, n))
+        if (n_able == 0 && all_over(n)) {
+            check_exchanges(n);
             return;
-        if (n_able == 0 && !release_some(n))
+        }
+        if (n_able == 0 && !all_in_block(n))
             end_with("waits for others that do not come");
+        if (n_able == 0)
+            release(n);
         /* Each once, in a random order: a linear congruential generator (Knuth, TAOCP 3.3.4,
          * MMIX's) from the round's draw; a draw for each took a twelfth of all time. */
         random = wf_rng_u64(seed, rounds++);
