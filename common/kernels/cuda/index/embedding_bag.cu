@@ -141,7 +141,7 @@ wf_status embedding_bag(const wf_run *run, const wf_tensor *const in[], wf_tenso
 template <class T> struct adds {
     using A = double;
     bags b;
-    const T *dy, *table, *weights;
+    const T *dy, *weights;
     T *to;
 
     WF_CODE double join(double x, double y) const
@@ -151,13 +151,18 @@ template <class T> struct adds {
 };
 
 /* An item is an id. */
-template <class T> struct add_rows : adds<T> {
-    WF_CODE uint32_t key(int64_t i) const
-    {
-        int64_t row = row_at(this->b, i);
+struct row_keys {
+    bags b;
 
-        return (uint32_t)(row < 0 ? this->b.axis : row);
+    WF_CODE uint32_t operator()(int64_t i) const
+    {
+        int64_t row = row_at(b, i);
+
+        return (uint32_t)(row < 0 ? b.axis : row);
     }
+};
+
+template <class T> struct add_rows : adds<T> {
     WF_CODE double take(int64_t i, int64_t k) const
     {
         return (double)(this->weights ? this->weights[i] : T(1)) *
@@ -170,14 +175,19 @@ template <class T> struct add_rows : adds<T> {
 };
 
 /* An item is an element of dy, and a row one of the table's: the largest alone has a gradient. */
-template <class T> struct add_largest : adds<T> {
-    WF_CODE uint32_t key(int64_t i) const
+template <class T> struct largest_keys {
+    bags b;
+    const T *table;
+
+    WF_CODE uint32_t operator()(int64_t i) const
     {
-        const bags &b = this->b;
-        int64_t k = i % b.dim, row = largest(b, this->table, i / b.dim, k);
+        int64_t k = i % b.dim, row = largest(b, table, i / b.dim, k);
 
         return (uint32_t)(row < 0 ? b.axis * b.dim : row * b.dim + k);
     }
+};
+
+template <class T> struct add_largest : adds<T> {
     WF_CODE double take(int64_t i, int64_t) const
     {
         return this->dy[i];
@@ -211,14 +221,15 @@ wf_status embedding_bag_grad(const wf_run *run, const wf_tensor *const in[], wf_
 {
     bags b = bags_of(in[1], in[2]);
     wf_scatter s = scatter_of(run->node, b);
-    adds<T> a = {b, data_of<T>(in[0]), data_of<T>(in[2]), data_of<T>(in[3]),
-                 static_cast<T *>(out[0]->data)};
+    adds<T> a = {b, data_of<T>(in[0]), data_of<T>(in[3]), static_cast<T *>(out[0]->data)};
     void *room = static_cast<char *>(run->workspace) + look_bytes(b);
 
     WF_TRY(look(run, b, err));
     WF_TRY(wf_clear(run, out[0], err));
-    return is_max(run->node) ? wf_scatter_all(run, add_largest<T>{a}, &s, room, err)
-                             : wf_scatter_all(run, add_rows<T>{a}, &s, room, err);
+    if (is_max(run->node))
+        return wf_scatter_all(run, largest_keys<T>{b, data_of<T>(in[2])}, add_largest<T>{a}, &s,
+                              room, err);
+    return wf_scatter_all(run, row_keys{b}, add_rows<T>{a}, &s, room, err);
 }
 
 /* ---- EmbeddingBagWeightsGrad ---- */

@@ -57,18 +57,23 @@ wf_status gather(const wf_run *run, const wf_tensor *const in[], wf_tensor *cons
 
 /* An item is an id, whose slices in all of `outer` are sorted as one: a column is an element of
  * `outer` and one of `inner`. */
+struct slice_keys {
+    slices s;
+
+    WF_CODE uint32_t operator()(int64_t i) const
+    {
+        int64_t row = wf_place_at(s.ids, i, s.axis);
+
+        return (uint32_t)(row < 0 ? s.axis : row);
+    }
+};
+
 template <class T> struct add_slices {
     using A = double;
     slices s;
     const T *dy;
     T *dx;
 
-    WF_CODE uint32_t key(int64_t i) const
-    {
-        int64_t row = wf_place_at(s.ids, i, s.axis);
-
-        return (uint32_t)(row < 0 ? s.axis : row);
-    }
     WF_CODE double take(int64_t i, int64_t column) const
     {
         return dy[(column / s.a.inner * s.n + i) * s.a.inner + column % s.a.inner];
@@ -109,8 +114,9 @@ wf_status gather_grad(const wf_run *run, const wf_tensor *const in[], wf_tensor 
     WF_TRY(wf_look(run, s, s.n, run->workspace, err));
     WF_TRY(wf_clear(run, out[0], err));
     return wf_scatter_all(
-        run, add_slices<T>{s, static_cast<const T *>(in[0]->data), static_cast<T *>(out[0]->data)},
-        &n, static_cast<char *>(run->workspace) + wf_look_bytes(s.n), err);
+        run, slice_keys{s},
+        add_slices<T>{s, static_cast<const T *>(in[0]->data), static_cast<T *>(out[0]->data)}, &n,
+        static_cast<char *>(run->workspace) + wf_look_bytes(s.n), err);
 }
 
 } // namespace

@@ -145,20 +145,26 @@ template <class T> struct wf_lowers {
     }
 };
 
-/* Items to the rows that they name, for wf_scatter_all. */
-template <class P, class T, class W> struct wf_to_places {
-    using A = typename W::A;
+/* The rows that items name, for wf_scatter_all. */
+template <class P> struct wf_place_keys {
     P places;
-    int64_t rows, inner;
-    const T *from;
-    T *to;
+    int64_t rows;
 
-    WF_CODE uint32_t key(int64_t i) const
+    WF_CODE uint32_t operator()(int64_t i) const
     {
         int64_t row = places.row(i);
 
         return (uint32_t)(row < 0 ? rows : row);
     }
+};
+
+/* Items to these. */
+template <class T, class W> struct wf_to_places {
+    using A = typename W::A;
+    int64_t inner;
+    const T *from;
+    T *to;
+
     WF_CODE A take(int64_t i, int64_t column) const
     {
         return (A)from[i * inner + column];
@@ -198,10 +204,10 @@ template <class W, class T, class P>
 wf_status wf_scatter_as(const wf_run *run, const P &places, const wf_scattered &s,
                         const wf_tensor *from, wf_tensor *to, wf_err *err)
 {
-    wf_to_places<P, T, W> f = {places, s.items.rows, s.items.columns,
-                               static_cast<const T *>(from->data), static_cast<T *>(to->data)};
+    wf_to_places<T, W> f = {s.items.columns, static_cast<const T *>(from->data),
+                            static_cast<T *>(to->data)};
 
-    return wf_scatter_all(run, f, &s.items,
+    return wf_scatter_all(run, wf_place_keys<P>{places, s.items.rows}, f, &s.items,
                           static_cast<char *>(run->workspace) + wf_look_bytes(s.n_ids), err);
 }
 

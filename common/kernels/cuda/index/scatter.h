@@ -8,11 +8,12 @@
  * that half of all items name costs no more than others. The order of a sum follows from shapes and
  * ids.
  *
- * How items are joined is a type with the members
+ * Which row item i has is keys(i); `rows` or more: it has none. Keys are a type of their own, so
+ * that the sort is compiled once for all types of elements. How items are joined is a type with the
+ * members
  *
  *   A                       what it joins in
- *   key(i)                  the row of item i; `rows` or more: it has none
- *   take(i, column)         an element of it
+ *   take(i, column)         an element of item i
  *   join(A, A)              two in their order
  *   put(row, column, A)     writes the result; nobody else writes there
  */
@@ -38,14 +39,6 @@ template <class A> struct wf_scatter_round {
     const A *parts;
     uint32_t *next_keys; /* two for each chunk; NULL: there is one chunk */
     A *next_parts;
-};
-
-template <class F> struct wf_scatter_key {
-    F f;
-    WF_CODE uint32_t operator()(int64_t i) const
-    {
-        return f.key(i);
-    }
 };
 
 template <class F>
@@ -155,8 +148,9 @@ static inline size_t wf_scatter_bytes(const wf_scatter *s, size_t size)
 
 /* Joins all items; `workspace` has wf_scatter_bytes(s, sizeof A). Rows that no item names are left
  * as they are. */
-template <class F>
-wf_status wf_scatter_all(const wf_run *run, F f, const wf_scatter *s, void *workspace, wf_err *err)
+template <class K, class F>
+wf_status wf_scatter_all(const wf_run *run, K keys, F f, const wf_scatter *s, void *workspace,
+                         wf_err *err)
 {
     using A = typename F::A;
     wf_sort order = wf_sort_in(workspace, s->items);
@@ -167,7 +161,7 @@ wf_status wf_scatter_all(const wf_run *run, F f, const wf_scatter *s, void *work
         return WF_OK;
     rooms[0] = static_cast<char *>(workspace) + wf_sort_bytes(s->items);
     rooms[1] = rooms[0] + wf_scatter_room(s, wf_scatter_parts(s->items), sizeof(A));
-    WF_TRY(wf_sort_by(run, &order, (uint32_t)s->rows, wf_scatter_key<F>{f}, err));
+    WF_TRY(wf_sort_by(run, &order, (uint32_t)s->rows, keys, err));
     r.keys = order.keys;
     r.places = order.places;
     for (int64_t n = s->items, next; n > 0; n = next) {
