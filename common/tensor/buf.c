@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/tensor/buf.c */
 #include "common/tensor/buf.h"
+#include "common/base/pages.h"
+#include "common/base/size.h"
 
 #include <stdlib.h>
 
@@ -42,6 +44,26 @@ wf_buf *wf_buf_new_on(const wf_device *d, size_t bytes)
 wf_buf *wf_buf_new(size_t bytes)
 {
     return wf_buf_new_on(&wf_cpu, bytes);
+}
+
+static void free_raw(void *data, void *hint)
+{
+    (void)hint;
+    free(data);
+}
+
+wf_buf *wf_buf_new_raw(size_t bytes)
+{
+    size_t room = wf_align_up(WF_MAX(bytes, (size_t)1), WF_BUF_ALIGN);
+    void *data = room < bytes ? NULL : wf_pages_alloc(room);
+    wf_buf *b;
+
+    if (!data)
+        return NULL;
+    b = wf_buf_wrap(data, bytes, free_raw, NULL);
+    if (!b)
+        free(data);
+    return b;
 }
 
 static void free_pinned(void *data, void *device)

@@ -25,8 +25,10 @@ typedef struct wf_buf {
 
 /* Zeroed host memory aligned to 64 bytes, with one reference; NULL when there is none. */
 wf_buf *wf_buf_new(size_t bytes);
-/* The same on a device: zeroed if that is a host, else of undefined content. The last reference is
- * dropped when no queued work uses it any more. */
+/* The same of undefined content, for who writes all of it. */
+wf_buf *wf_buf_new_raw(size_t bytes);
+/* As wf_buf_new on a device: zeroed if that is a host, else of undefined content. The last
+ * reference is dropped when no queued work uses it any more. */
 wf_buf *wf_buf_new_on(const wf_device *d, size_t bytes);
 /* Host memory of undefined content, for copies to and from memory of the device: pinned, where the
  * device has such memory and some is left, so that they run beside the host. Other memory works as

@@ -255,7 +255,7 @@ static uint32_t frames_to_copy(const wf_msg *m)
 static bool add_frame(wf_shm_conn *c, const uint8_t *from, const span *s, bool copied, wf_msg *m)
 {
     bool lent = s->block && !copied && s->offset % sizeof(double) == 0;
-    wf_buf *b = lent ? borrow(c, s) : wf_buf_new(s->bytes);
+    wf_buf *b = lent ? borrow(c, s) : wf_buf_new_raw(s->bytes);
     bool added = false;
 
     if (b && !lent && s->bytes)

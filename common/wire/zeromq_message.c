@@ -140,7 +140,7 @@ static wf_buf *hold_part(zmq_msg_t *part)
 
 static wf_buf *copy_part(zmq_msg_t *part)
 {
-    wf_buf *buf = wf_buf_new(zmq_msg_size(part));
+    wf_buf *buf = wf_buf_new_raw(zmq_msg_size(part));
 
     if (buf)
         memcpy(buf->data, zmq_msg_data(part), zmq_msg_size(part));
