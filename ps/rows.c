@@ -49,39 +49,34 @@ static void pass_over(const wf_ps *ps, const wf_ps_list *list, wf_ps_pull *pull)
         }
 }
 
+static void drop_ids(wf_ps_pull *pull)
+{
+    for (uint32_t i = 0; i < pull->n_ids; i++)
+        wf_buf_unref(&pull->ids[i]);
+    free(pull->ids);
+    pull->ids = NULL;
+    pull->n_ids = 0;
+}
+
 wf_status wf_ps_take_rows(const wf_ps *ps, const wf_ps_list *list, const wf_msg *m,
                           const wf_part parts[], uint32_t n, wf_ps_pull *pull, wf_err *err)
 {
-    size_t bytes = 0, used = 0;
-    uint8_t *ids;
-    wf_rows *rows;
-
+    wf_ps_drop_rows(pull);
+    pull->rows = calloc(list->n + 1, sizeof *pull->rows);
+    pull->ids = calloc(m->n_frames + 1, sizeof(*pull->ids));
+    if (!pull->rows || !pull->ids)
+        return wf_fail_nomem(err, list->n * sizeof *pull->rows);
+    for (uint32_t i = 0; i < m->n_frames; i++)
+        pull->ids[pull->n_ids++] = wf_buf_ref(m->frames[i].buf);
     for (uint32_t i = 0; i < n; i++)
-        bytes += parts[i].ids.bytes;
-    rows = calloc(list->n + 1, sizeof *rows);
-    ids = malloc(bytes + 1);
-    free(pull->rows);
-    free(pull->ids);
-    pull->rows = rows;
-    pull->ids = ids;
-    if (!rows || !ids)
-        return wf_fail_nomem(err, bytes);
-    for (uint32_t i = 0; i < n; i++) {
-        wf_rows from = wf_part_rows(m, &parts[i]);
-        uint32_t at = list->where[ps->place[parts[i].slice]] - 1;
-
-        memcpy(ids + used, from.ids, parts[i].ids.bytes);
-        rows[at] = (wf_rows){from.n, ids + used};
-        used += parts[i].ids.bytes;
-    }
+        pull->rows[list->where[ps->place[parts[i].slice]] - 1] = wf_part_rows(m, &parts[i]);
     pass_over(ps, list, pull);
     return WF_OK;
 }
 
 void wf_ps_drop_rows(wf_ps_pull *pull)
 {
+    drop_ids(pull);
     free(pull->rows);
-    free(pull->ids);
     pull->rows = NULL;
-    pull->ids = NULL;
 }

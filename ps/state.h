@@ -39,7 +39,8 @@ typedef struct wf_ps_pull {
     uint8_t *answered; /* [n of the list] */
     uint32_t room;
     wf_rows *rows; /* [n of the list]: of tables, what is asked for; their ids are in `ids` */
-    uint8_t *ids;
+    wf_buf **ids;  /* [n_ids]: frames of the pull */
+    uint32_t n_ids;
     struct wf_answer_room *into; /* answer.c's; NULL: nothing was answered into memory of its own */
 } wf_ps_pull;
 

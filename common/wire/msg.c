@@ -86,6 +86,25 @@ wf_status wf_msg_add_frame(wf_msg *m, wf_buf *buf, const void *data, size_t byte
     return WF_OK;
 }
 
+wf_status wf_msg_add_bytes(wf_msg *m, wf_buf *buf, const uint8_t *data, size_t bytes,
+                           uint32_t *frame, wf_err *err)
+{
+    enum { BACK = 2 };
+
+    for (uint32_t i = m->n_frames; i-- > 0 && m->n_frames - i <= BACK;) {
+        wf_frame *f = &m->frames[i];
+
+        if (f->buf != buf || f->data + f->bytes != data)
+            continue;
+        f->bytes += bytes;
+        m->payload_bytes += bytes;
+        *frame = i;
+        return WF_OK;
+    }
+    *frame = m->n_frames;
+    return wf_msg_add_frame(m, buf, data, bytes, err);
+}
+
 wf_msg *wf_msg_decode(wf_msg_pool *pool, const uint8_t *data, size_t n)
 {
     const wf_kind_row *row;

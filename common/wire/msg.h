@@ -50,6 +50,10 @@ uint8_t *wf_msg_control(wf_msg *m, size_t n);
  * own. Errors: WF_FULL above WF_MAX_FRAMES. */
 WF_MUST_USE wf_status wf_msg_add_frame(wf_msg *m, wf_buf *buf, const void *data, size_t bytes,
                                        wf_err *err);
+/* Adds bytes of a buffer to one of the last two frames, if that ends where they begin, or else as a
+ * frame. *frame: the number of it. Errors: WF_FULL above WF_MAX_FRAMES. */
+WF_MUST_USE wf_status wf_msg_add_bytes(wf_msg *m, wf_buf *buf, const uint8_t *data, size_t bytes,
+                                       uint32_t *frame, wf_err *err);
 /* A message without frames out of the n bytes of its header and control bytes; NULL when they are
  * bad, or the kind is unknown or has fewer control bytes, or without memory. */
 wf_msg *wf_msg_decode(wf_msg_pool *pool, const uint8_t *data, size_t n);

@@ -217,28 +217,6 @@ static wf_status flush_draft(wf_client *c, uint32_t ps, uint32_t step, wf_err *e
     return rc;
 }
 
-/* The number of a frame of the draft that ends with these bytes. What lies one behind the other
- * goes in one frame: slices, and ids, which come in turns with the rows that they name. */
-static wf_status put_bytes(draft *d, wf_buf *buf, const uint8_t *data, size_t bytes, uint32_t *out,
-                           wf_err *err)
-{
-    enum { BACK = 2 };
-    wf_msg *m = d->msg;
-
-    for (uint32_t i = m->n_frames; i-- > 0 && m->n_frames - i <= BACK;) {
-        wf_frame *f = &m->frames[i];
-
-        if (f->buf != buf || f->data + f->bytes != data)
-            continue;
-        f->bytes += bytes;
-        m->payload_bytes += bytes;
-        *out = i;
-        return WF_OK;
-    }
-    *out = m->n_frames;
-    return wf_msg_add_frame(m, buf, data, bytes, err);
-}
-
 /* The message that a part of this ps goes into, with room for one more, which may have two frames
  * and two entries. */
 static wf_status open_draft(wf_client *c, const step_push *s, uint32_t ps, wf_err *err)
@@ -262,7 +240,7 @@ static wf_status add_ids(const wf_client *c, const step_push *s, uint32_t id, dr
     uint32_t frame = 0;
 
     d->entries++;
-    WF_TRY(put_bytes(d, ids, data, bytes, &frame, err));
+    WF_TRY(wf_msg_add_bytes(d->msg, ids, data, bytes, &frame, err));
     *out = (wf_part_range){.frame = (uint8_t)frame,
                            .offset = (uint64_t)(data - d->msg->frames[frame].data),
                            .bytes = bytes,
@@ -315,7 +293,8 @@ static wf_status add_part(wf_client *c, const step_push *s, uint32_t id, wf_err 
         return WF_OK;
     }
     what = content_of(c, s, id);
-    WF_TRY(put_bytes(d, what.buf, what.data, what.room, &frame, err));
+    /* Slices one behind the other share a frame, and ids, which come in turns with the rows. */
+    WF_TRY(wf_msg_add_bytes(d->msg, what.buf, what.data, what.room, &frame, err));
     d->parts[d->n++] = (wf_part){
         .slice = id,
         .codec = has_rows ? WF_CODEC_ROWS : WF_CODEC_F32,

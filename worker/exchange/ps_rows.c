@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { IDS_LENT = 64 << 10 }; /* bytes of a table's ids */
+
 wf_status wf_rows_init(const wf_client *c, wf_client_rows *r, wf_err *err)
 {
     r->ids = calloc(c->n_variables + 1, sizeof(*r->ids));
@@ -85,6 +87,12 @@ static void divide(const wf_client *c, wf_client_rows *r, uint32_t variable, con
     wf_assert(at == n);
 }
 
+/* Where the ps can read them, if there are many: a copy of few costs less than a loan. */
+static wf_buf *new_ids(const wf_client *c, uint32_t variable, size_t bytes)
+{
+    return bytes < IDS_LENT ? wf_buf_new_raw(bytes) : wf_pushes_new_buf(c, variable, bytes);
+}
+
 wf_status wf_rows_name(wf_exchange *x, int set, uint32_t variable, const uint64_t ids[], uint64_t n,
                        wf_err *err)
 {
@@ -96,7 +104,7 @@ wf_status wf_rows_name(wf_exchange *x, int set, uint32_t variable, const uint64_
     wf_assert(v->rows_most > 0);
     WF_TRY(check_ids(v, ids, n, err));
     wf_rows_keep(c, s, variable);
-    copy = wf_buf_new(n * sizeof *ids);
+    copy = new_ids(c, variable, n * sizeof *ids);
     if (!copy)
         return wf_fail_nomem(err, n * sizeof *ids);
     if (n)
@@ -127,11 +135,75 @@ static void copy_ids(const wf_client *c, const weight_set *s, uint32_t i, uint64
             to[k] = ids[s->missing[variable].places[missing->first + k]];
 }
 
+/* Whether all rows that were named are asked for, in frames that a message has room for. */
+static bool is_as_named(const wf_client *c, uint32_t ps, const weight_set *s)
+{
+    uint32_t frames = 0, variable = UINT32_MAX;
+    uint64_t end = 0;
+
+    for (uint32_t i = 0; i < c->n_slices; i++) {
+        const struct wf_client_range *r = &s->rows.of_slice[i];
+
+        if (!is_asked(c, ps, s, i))
+            continue;
+        if (wf_rows_asked(c, s, i) != r->n)
+            return false;
+        frames += c->slices[i].variable != variable || r->first != end;
+        variable = c->slices[i].variable;
+        end = r->first + r->n;
+    }
+    return frames <= WF_MAX_FRAMES;
+}
+
+/* The ids of slice i: where they were named, or a copy in `copies`, of which *used bytes are. */
+static const uint8_t *find_ids(const wf_client *c, const weight_set *s, uint32_t i, wf_buf *copies,
+                               size_t *used)
+{
+    uint8_t *to;
+
+    if (!copies)
+        return (const uint8_t *)s->rows.ids[c->slices[i].variable]->data +
+               s->rows.of_slice[i].first * sizeof(uint64_t);
+    to = (uint8_t *)copies->data + *used;
+    copy_ids(c, s, i, (uint64_t *)(void *)to);
+    *used += wf_rows_asked(c, s, i) * sizeof(uint64_t);
+    return to;
+}
+
+static wf_status add_asked(const wf_client *c, uint32_t ps, const weight_set *s, wf_buf *copies,
+                           wf_msg *m, wf_part parts[], uint32_t *n, wf_err *err)
+{
+    size_t used = 0;
+
+    for (uint32_t i = 0; i < c->n_slices; i++) {
+        size_t bytes = wf_rows_asked(c, s, i) * sizeof(uint64_t);
+        const uint8_t *ids;
+        uint32_t frame;
+
+        if (!is_asked(c, ps, s, i))
+            continue;
+        if (*n == WF_MAX_PARTS)
+            return wf_fail(err, WF_FULL, "take small variables out of `tables`",
+                           "a step asks ps %u for rows of more than %d slices", ps, WF_MAX_PARTS);
+        ids = find_ids(c, s, i, copies, &used);
+        WF_TRY(wf_msg_add_bytes(m, copies ? copies : s->rows.ids[c->slices[i].variable], ids, bytes,
+                                &frame, err));
+        parts[(*n)++] =
+            (wf_part){.slice = i,
+                      .codec = WF_CODEC_IDS,
+                      .ids = {.frame = (uint8_t)frame,
+                              .offset = (uint64_t)(ids - m->frames[frame].data),
+                              .bytes = bytes,
+                              .checksum = c->checksums ? wf_part_checksum(ids, bytes) : 0}};
+    }
+    return WF_OK;
+}
+
 wf_status wf_rows_ask(wf_client *c, uint32_t ps, const weight_set *s, wf_msg *m, wf_part parts[],
                       uint32_t *n, wf_err *err)
 {
-    uint64_t bytes = 0, used = 0;
-    wf_buf *ids;
+    uint64_t bytes = 0;
+    wf_buf *copies = NULL;
     wf_status rc;
 
     *n = 0;
@@ -140,30 +212,12 @@ wf_status wf_rows_ask(wf_client *c, uint32_t ps, const weight_set *s, wf_msg *m,
             bytes += wf_rows_asked(c, s, i) * sizeof(uint64_t);
     if (bytes == 0)
         return WF_OK;
-    ids = wf_net_buf(c->ps[ps], bytes);
-    if (!ids)
-        return wf_fail_nomem(err, bytes);
-    for (uint32_t i = 0; i < c->n_slices; i++) {
-        size_t size = wf_rows_asked(c, s, i) * sizeof(uint64_t);
-
-        if (!is_asked(c, ps, s, i))
-            continue;
-        if (*n == WF_MAX_PARTS) {
-            wf_buf_unref(&ids);
-            return wf_fail(err, WF_FULL, "take small variables out of `tables`",
-                           "a step asks ps %u for rows of more than %d slices", ps, WF_MAX_PARTS);
-        }
-        copy_ids(c, s, i, (uint64_t *)((uint8_t *)ids->data + used));
-        parts[(*n)++] = (wf_part){
-            .slice = i,
-            .codec = WF_CODEC_IDS,
-            .ids = {.offset = used,
-                    .bytes = size,
-                    .checksum =
-                        c->checksums ? wf_part_checksum((uint8_t *)ids->data + used, size) : 0}};
-        used += size;
+    if (!is_as_named(c, ps, s)) {
+        copies = wf_net_buf(c->ps[ps], bytes);
+        if (!copies)
+            return wf_fail_nomem(err, bytes);
     }
-    rc = wf_msg_add_frame(m, ids, ids->data, bytes, err);
-    wf_buf_unref(&ids);
+    rc = add_asked(c, ps, s, copies, m, parts, n, err);
+    wf_buf_unref(&copies);
     return rc;
 }
