@@ -19,6 +19,11 @@ static wf_clock *find(const wf_clocks *c, uint64_t incarnation)
     return NULL;
 }
 
+const wf_clock *wf_clocks_find(const wf_clocks *c, uint64_t incarnation)
+{
+    return find(c, incarnation);
+}
+
 static wf_status add(wf_clocks *c, wf_clock row, wf_err *err)
 {
     if (c->n == c->room) {

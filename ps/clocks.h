@@ -36,6 +36,8 @@ typedef struct wf_clocks {
 } wf_clocks;
 
 void wf_clocks_close(wf_clocks *c);
+/* A worker that is in; NULL: it is not. */
+const wf_clock *wf_clocks_find(const wf_clocks *c, uint64_t incarnation);
 /* A worker comes in, whose next step is `step`, or asks again. *clock is the smallest of the
  * others, and after `done`, which its step has from here on. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_clocks_join(wf_clocks *c, uint64_t incarnation, uint32_t step,

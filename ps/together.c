@@ -42,11 +42,35 @@ static const wf_clock *find_owing(const wf_ps *ps, const wf_slice *s, uint64_t b
     return first;
 }
 
+static bool has_part(const wf_slice *s, uint64_t incarnation, uint32_t clock)
+{
+    for (uint32_t i = 0; i < s->held.n; i++)
+        if (s->held.rows[i].part.incarnation == incarnation && s->held.rows[i].clock == clock)
+            return true;
+    return false;
+}
+
+/* The first worker that was decided for, is in view, and whose part of the step is not here; 0: all
+ * parts are. */
+static uint64_t missing_of(const wf_ps *ps, const wf_slice *s, const wf_decision *d)
+{
+    for (uint32_t i = 0; i < d->n; i++)
+        if (wf_ps_in_view(ps, d->workers[i]) && !has_part(s, d->workers[i], d->clock))
+            return d->workers[i];
+    return 0;
+}
+
+/* Backups are waited for as well once they were decided for: the clock slice had their parts, and
+ * what is to come here may take long. */
 const wf_clock *wf_together_late(const wf_ps *ps, const wf_slice *s, uint64_t incarnation,
                                  int64_t clock)
 {
+    const wf_decision *next = wf_decisions_after(&ps->together.decisions, s->clock);
+    uint64_t missing = next && next->clock <= clock ? missing_of(ps, s, next) : 0;
     uint32_t n;
 
+    if (missing)
+        return wf_clocks_find(&ps->clocks, missing);
     if (clock <= wf_decisions_last(&ps->together.decisions))
         return NULL;
     return find_owing(ps, s, incarnation, clock, &n);
@@ -141,23 +165,6 @@ wf_status wf_ps_on_decided(wf_ps *ps, const wf_msg *m, wf_err *err)
 
 /* ---- completing ---- */
 
-static bool has_part(const wf_slice *s, uint64_t incarnation, uint32_t clock)
-{
-    for (uint32_t i = 0; i < s->held.n; i++)
-        if (s->held.rows[i].part.incarnation == incarnation && s->held.rows[i].clock == clock)
-            return true;
-    return false;
-}
-
-/* Whether all that were decided for have pushed, but for those that a view has removed since. */
-static bool is_here(const wf_ps *ps, const wf_slice *s, const wf_decision *d)
-{
-    for (uint32_t i = 0; i < d->n; i++)
-        if (wf_ps_in_view(ps, d->workers[i]) && !has_part(s, d->workers[i], d->clock))
-            return false;
-    return true;
-}
-
 /* The clock whose parts a slice can take now; 0: none. */
 static uint32_t next_of(const wf_ps *ps, const wf_slice *s)
 {
@@ -169,7 +176,7 @@ static uint32_t next_of(const wf_ps *ps, const wf_slice *s)
     if (ps->together.backups > 0) {
         if (least && least <= s->clock) /* too late */
             return least;
-        return next && is_here(ps, s, next) ? next->clock : 0;
+        return next && !missing_of(ps, s, next) ? next->clock : 0;
     }
     if (least)
         find_owing(ps, s, 0, least, &missing);

@@ -117,7 +117,7 @@ static player *begin_worker(world *w)
 
     set_up_job(w, incarnations, 1);
     enter(w, 0, 0, 11);
-    list_first_slice(&w->workers[0]);
+    list_one_slice(&w->workers[0]);
     turn(w, 20);
     return &w->workers[0];
 }
@@ -213,7 +213,7 @@ static void steps_made_together_may_be_coded(void **state)
     set_up_job(w, incarnations, 2);
     for (uint32_t i = 0; i < 2; i++) {
         enter(w, i, i, incarnations[i]);
-        list_first_slice(&w->workers[i]);
+        list_one_slice(&w->workers[i]);
         assert_int_equal(join(w, &w->workers[i], 1), 1);
     }
     for (uint32_t i = 0; i < 2; i++) {

@@ -32,8 +32,8 @@ typedef struct player {
     wf_peer *to_ps; /* NULL for the master, which is dialled */
     wf_peer *from_ps;
     wf_msg *got[256];
-    uint32_t n;
-    bool deaf; /* polls nothing */
+    uint32_t n, slice; /* the first that it lists, and that push_value is of */
+    bool deaf;         /* polls nothing */
     wf_err refused;
 } player;
 
@@ -48,6 +48,7 @@ typedef struct world {
     uint32_t bounded;       /* of the job: 1 + the staleness; 0: none */
     bool together;          /* its workers make steps together, */
     uint32_t backups;       /* and need not wait for so many of them */
+    uint32_t first_on;      /* the ps that has the first slice */
     bool staleness_aware;
     uint32_t pull_coding; /* of the variable */
 } world;
@@ -173,6 +174,7 @@ static inline void set_up_job(world *w, const uint64_t incarnations[], size_t n_
     if (w->slice_kind)
         job.variable.slice_kind = (char *)w->slice_kind;
     job.variable.pull_coding = w->pull_coding;
+    job.rows[0].ps = w->first_on;
     job.setup.view = &view;
     job.setup.bounded = w->bounded;
     job.setup.together = w->together;
@@ -244,12 +246,11 @@ static inline void send_pull(player *p, uint32_t request)
     send_pull_at(p, request, 1, 0);
 }
 
-static inline void list_first_slice(player *p)
+static inline void list_one_slice(player *p)
 {
     Weft__List body = WEFT__LIST__INIT;
-    uint32_t first = 0;
 
-    body.slices = &first;
+    body.slices = &p->slice;
     body.n_slices = 1;
     send(p, WF_LIST, &body.base, 0);
 }
@@ -306,12 +307,15 @@ static inline void push(player *p, uint32_t step, uint32_t slice, uint64_t bytes
     push_coded(p, step, slice, bytes, WF_CODEC_F32);
 }
 
-/* A gradient of the first slice whose elements are all the same; one of no records is dropped. */
+/* A gradient of the player's slice whose elements are all the same; one of no records is dropped.
+ */
 static inline void push_value_from(player *p, uint32_t step, uint64_t version, wf_push_body body,
                                    float value)
 {
     wf_buf *b = wf_buf_new(ELEMENTS * sizeof(float));
-    wf_part part = {.codec = body.records ? WF_CODEC_F32 : WF_CODEC_NONE, .version = version};
+    wf_part part = {.slice = p->slice,
+                    .codec = body.records ? WF_CODEC_F32 : WF_CODEC_NONE,
+                    .version = version};
     wf_msg *m = NULL;
 
     for (uint32_t i = 0; i < ELEMENTS; i++)

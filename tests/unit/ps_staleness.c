@@ -66,8 +66,8 @@ static void the_updates_between_pull_and_push_are_counted(void **state)
     set_up_job(w, (uint64_t[]){11, 22}, 2);
     enter(w, 0, 0, 11);
     enter(w, 1, 1, 22);
-    list_first_slice(&w->workers[0]);
-    list_first_slice(&w->workers[1]);
+    list_one_slice(&w->workers[0]);
+    list_one_slice(&w->workers[1]);
     turn(w, 20);
     for (size_t i = 0; i < sizeof between / sizeof *between; i++)
         be_stale(w, &step, &others, between[i]);
@@ -130,7 +130,7 @@ static void begin_bounded(world *w, uint32_t staleness)
     set_up_job(w, (uint64_t[]){11, 22}, 2);
     for (uint32_t i = 0; i < 2; i++) {
         enter(w, i, i, 11 * (i + 1));
-        list_first_slice(&w->workers[i]);
+        list_one_slice(&w->workers[i]);
         assert_int_equal(join(w, &w->workers[i], 1), 1);
     }
 }
@@ -192,7 +192,7 @@ static void a_job_without_clocks_has_no_use_for_them(void **state)
     world *w = *state;
     player *p = begin_with_worker(w);
 
-    list_first_slice(p);
+    list_one_slice(p);
     assert_int_equal(join(w, p, 1), 0);
     assert_false(make_step(w, p, 1, 1));
     assert_true(make_step(w, p, 1, 0));

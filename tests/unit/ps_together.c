@@ -26,7 +26,7 @@ static void begin_together(world *w, uint32_t n, uint32_t backups)
     set_up_job(w, incarnations, n);
     for (uint32_t i = 0; i < n; i++) {
         enter(w, i, i, incarnations[i]);
-        list_first_slice(&w->workers[i]);
+        list_one_slice(&w->workers[i]);
         assert_int_equal(join(w, &w->workers[i], 1), 1);
     }
 }
@@ -140,16 +140,46 @@ static void a_backup_is_not_waited_for_and_its_step_is_left_out(void **state)
     holds(w, 2, -rate * 5);
 }
 
+static void say_decided(player *p, uint32_t clock, uint64_t worker)
+{
+    wf_msg *m = NULL;
+
+    assert_int_equal(wf_net_msg(p->net, WF_DECIDED, &m, NULL), WF_OK);
+    assert_int_equal(wf_decided_put(m, clock, &worker, 1, NULL), WF_OK);
+    send_stamped(p, WF_LANE_CONTROL, 0, m);
+}
+
+/* The ps with the clock slice had its part; here it is on its way. */
+static void who_was_decided_for_is_waited_for_and_named(void **state)
+{
+    world *w = *state;
+    player *first = &w->workers[0], *second = &w->workers[1];
+    wf_vitals v = {0};
+
+    w->first_on = 1;
+    first->slice = second->slice = 1;
+    begin_together(w, 2, 1);
+    say_decided(first, 1, 22);
+    pull(first, 1, 2); /* it has come in behind clock 1, of which it has no part */
+    turn(w, 20);
+    assert_int_equal(count(first, WF_WEIGHTS), 0);
+    wf_ps_vitals(w->ps, &v);
+    assert_int_equal(v.waits.whom.index, 1);
+    assert_string_equal(v.waits.what, "its step 1, which worker/0 waits for (bsp)");
+    push_value(second, 1, 1, 8, 3);
+    turn(w, 20);
+    assert_int_equal(count(first, WF_WEIGHTS), 1);
+    wf_ps_vitals(w->ps, &v);
+    assert_int_equal(v.waits.whom.role, WF_ROLE_NONE);
+}
+
 static void a_push_without_a_clock_and_a_decision_for_no_backups_change_nothing(void **state)
 {
     world *w = *state;
-    wf_msg *m = NULL;
 
     begin_together(w, 2, 0);
     push_value(&w->workers[0], 1, 0, 8, 1);
-    assert_int_equal(wf_net_msg(w->workers[1].net, WF_DECIDED, &m, NULL), WF_OK);
-    assert_int_equal(wf_decided_put(m, 1, (uint64_t[]){11}, 1, NULL), WF_OK);
-    send_stamped(&w->workers[1], WF_LANE_CONTROL, 0, m);
+    say_decided(&w->workers[1], 1, 11);
     turn(w, 20);
     holds(w, 0, 0);
     assert_int_equal(count(&w->workers[0], WF_PUSH_OK), 0);
@@ -169,6 +199,7 @@ int main(void)
         TEST(nobody_waits_for_what_one_who_left_did_not_begin),
         TEST(what_a_dead_worker_pushed_is_given_back),
         TEST(a_backup_is_not_waited_for_and_its_step_is_left_out),
+        TEST(who_was_decided_for_is_waited_for_and_named),
         TEST(a_push_without_a_clock_and_a_decision_for_no_backups_change_nothing),
     };
 
