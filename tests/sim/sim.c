@@ -193,7 +193,7 @@ static void happen(wf_sim *s, wf_happening *h)
         wf_oracle_check(p);
         return;
     case WAKE:
-        if (p->life != h->life)
+        if (p->life != h->life || p->next_wake_ns != h->at_ns) /* another was planned since */
             return;
         p->next_wake_ns = 0;
         break;
