@@ -50,23 +50,25 @@ static bool has_part(const wf_slice *s, uint64_t incarnation, uint32_t clock)
     return false;
 }
 
-/* The first worker that was decided for, is in view, and whose part of the step is not here; 0: all
- * parts are. */
-static uint64_t missing_of(const wf_ps *ps, const wf_slice *s, const wf_decision *d)
+/* The first worker, but for one, that was decided for, is in view, and whose part of the step is
+ * not here; 0: all parts are. */
+static uint64_t find_missing(const wf_ps *ps, const wf_slice *s, uint64_t but, const wf_decision *d)
 {
     for (uint32_t i = 0; i < d->n; i++)
-        if (wf_ps_in_view(ps, d->workers[i]) && !has_part(s, d->workers[i], d->clock))
+        if (d->workers[i] != but && wf_ps_in_view(ps, d->workers[i]) &&
+            !has_part(s, d->workers[i], d->clock))
             return d->workers[i];
     return 0;
 }
 
 /* Backups are waited for as well once they were decided for: the clock slice had their parts, and
- * what is to come here may take long. */
+ * what is to come here may take long. A worker does not wait for itself: where its own part does
+ * not come, it is the one to be given up. */
 const wf_clock *wf_together_late(const wf_ps *ps, const wf_slice *s, uint64_t incarnation,
                                  int64_t clock)
 {
     const wf_decision *next = wf_decisions_after(&ps->together.decisions, s->clock);
-    uint64_t missing = next && next->clock <= clock ? missing_of(ps, s, next) : 0;
+    uint64_t missing = next && next->clock <= clock ? find_missing(ps, s, incarnation, next) : 0;
     uint32_t n;
 
     if (missing)
@@ -176,7 +178,7 @@ static uint32_t next_of(const wf_ps *ps, const wf_slice *s)
     if (ps->together.backups > 0) {
         if (least && least <= s->clock) /* too late */
             return least;
-        return next && !missing_of(ps, s, next) ? next->clock : 0;
+        return next && !find_missing(ps, s, 0, next) ? next->clock : 0;
     }
     if (least)
         find_owing(ps, s, 0, least, &missing);

@@ -173,6 +173,24 @@ static void who_was_decided_for_is_waited_for_and_named(void **state)
     assert_int_equal(v.waits.whom.role, WF_ROLE_NONE);
 }
 
+/* Else the master would never give up a worker whose own part does not come. */
+static void nobody_is_said_to_wait_for_itself(void **state)
+{
+    world *w = *state;
+    player *first = &w->workers[0];
+    wf_vitals v = {0};
+
+    w->first_on = 1;
+    first->slice = w->workers[1].slice = 1;
+    begin_together(w, 2, 1);
+    say_decided(first, 1, 11);
+    pull(first, 1, 2);
+    turn(w, 20);
+    assert_int_equal(count(first, WF_WEIGHTS), 0);
+    wf_ps_vitals(w->ps, &v);
+    assert_int_equal(v.waits.whom.role, WF_ROLE_NONE);
+}
+
 static void a_push_without_a_clock_and_a_decision_for_no_backups_change_nothing(void **state)
 {
     world *w = *state;
@@ -200,6 +218,7 @@ int main(void)
         TEST(what_a_dead_worker_pushed_is_given_back),
         TEST(a_backup_is_not_waited_for_and_its_step_is_left_out),
         TEST(who_was_decided_for_is_waited_for_and_named),
+        TEST(nobody_is_said_to_wait_for_itself),
         TEST(a_push_without_a_clock_and_a_decision_for_no_backups_change_nothing),
     };
 
