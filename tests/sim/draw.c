@@ -14,6 +14,22 @@ static void draw_network(wf_sim *s, wf_sim_spec *spec)
     spec->bytes_per_ms = wf_sim_below(s, 4) ? 0 : 100 + (uint32_t)wf_sim_below(s, 2000);
 }
 
+static void draw_faults(wf_sim *s, wf_sim_spec *spec)
+{
+    spec->kill_workers = wf_sim_below(s, 2);
+    spec->kill_ps = wf_sim_below(s, 2);
+    spec->kill_master = wf_sim_below(s, 2);
+    spec->tells = wf_sim_below(s, 2);
+    spec->kills = (uint32_t)wf_sim_below(s, 5);
+    spec->freezes = (uint32_t)wf_sim_below(s, 2);
+    spec->cuts = (uint32_t)wf_sim_below(s, 3);
+    spec->swizzles = wf_sim_below(s, 4) == 0;
+    spec->stops = wf_sim_below(s, 6) == 0;
+    spec->kill_alls = wf_sim_below(s, 4) == 0;
+    spec->disk_errors = wf_sim_below(s, 4) == 0 ? 1 + (uint32_t)wf_sim_below(s, 3) : 0;
+    spec->faults_end_ms = 200 + (int64_t)wf_sim_below(s, 3000);
+}
+
 static void draw_more_faults(wf_sim *s, wf_sim_spec *spec)
 {
     spec->hangs = wf_sim_below(s, 6) == 0;
@@ -84,18 +100,7 @@ wf_sim_spec wf_sim_draw(uint64_t seed)
     spec.delay_us_max = 50 + (int64_t)wf_sim_below(&s, 8000);
     spec.drop_per_mille = wf_sim_below(&s, 2) ? (uint32_t)wf_sim_below(&s, 60) : 0;
     spec.dup_per_mille = wf_sim_below(&s, 2) ? (uint32_t)wf_sim_below(&s, 30) : 0;
-    spec.kill_workers = wf_sim_below(&s, 2);
-    spec.kill_ps = wf_sim_below(&s, 2);
-    spec.kill_master = wf_sim_below(&s, 2);
-    spec.tells = wf_sim_below(&s, 2);
-    spec.kills = (uint32_t)wf_sim_below(&s, 5);
-    spec.freezes = (uint32_t)wf_sim_below(&s, 2);
-    spec.cuts = (uint32_t)wf_sim_below(&s, 3);
-    spec.swizzles = wf_sim_below(&s, 4) == 0;
-    spec.stops = wf_sim_below(&s, 6) == 0;
-    spec.kill_alls = wf_sim_below(&s, 4) == 0;
-    spec.disk_errors = wf_sim_below(&s, 4) == 0 ? 1 + (uint32_t)wf_sim_below(&s, 3) : 0;
-    spec.faults_end_ms = 200 + (int64_t)wf_sim_below(&s, 3000);
+    draw_faults(&s, &spec);
     spec.gone_ms = wf_sim_below(&s, 2) ? 300 : 3000;
     spec.end_ms = 60000;
     spec.stuck_per_mille = wf_sim_below(&s, 6) == 0 ? (uint32_t)wf_sim_below(&s, 300) : 0;

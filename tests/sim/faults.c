@@ -122,7 +122,7 @@ static void call(wf_sim *s, process *p)
     int64_t takes_ns = wf_sim_between(s, 50, most_ms) * MS;
 
     p->busy_until_ns = WF_MAX(p->busy_until_ns, s->now_ns + takes_ns);
-    p->next_wake_ns = p->busy_until_ns;
+    p->next_wake_ns = p->busy_until_ns; /* it does not run before */
     wf_sim_plan(s, p->busy_until_ns - s->now_ns,
                 (wf_happening){.kind = WAKE, .who = p->number, .life = p->life});
 }
