@@ -9,13 +9,15 @@ the first step to the end, with one worker and with several, in turns; each turn
 one makes differs more from start to start than from job to job. The machine's limit, in the same turns: as many
 clusters of one worker as there are workers, all at once; workers that make each step together go at the pace of
 the slowest. And the time of a cache line from one processor to another and back, before and after they train together:
-gradients go that way, and a virtual machine's processors may be near to each other now and far apart later. The peers, after each turn: DIR/torch_ddp.py BATCH WORKERS and DIR/tf_mwms.py BATCH WORKERS. Prints
+gradients go that way, and a virtual machine's processors may be near to each other now and far apart later. And bench_in_step
+(in_step.c): what two threads make of one's, if each step waits for both, without processes and messages. The peers, after each turn: DIR/torch_ddp.py BATCH WORKERS and DIR/tf_mwms.py BATCH WORKERS. Prints
 the medians and ratios.
 """
 import argparse
 import concurrent.futures
 import contextlib
 import os
+import re
 import statistics
 import subprocess
 
@@ -38,6 +40,13 @@ def peer_rate(python, script, batch, workers):
 def line_ns():
     return int(subprocess.run([os.path.join(HERE, "..", "build", "bench", "bench_cache_line")], check=True, text=True,
                               stdout=subprocess.PIPE).stdout)
+
+
+def in_step():
+    """By name, what threads make of one thread's rate."""
+    done = subprocess.run([os.path.join(HERE, "..", "build", "bench", "bench_in_step"), "1"], check=True, text=True,
+                          stdout=subprocess.PIPE)
+    return {name.strip(): float(times) for name, times in re.findall(r"(?m)^(two.*?)  .*, ([0-9.]+) of one's", done.stdout)}
 
 
 def rates_alone(clusters, batch):
@@ -68,11 +77,13 @@ def main():
     p.add_argument("--workers", type=int, default=2)
     p.add_argument("--repeats", type=int, default=5)
     a = p.parse_args()
-    rates = {}
+    rates, limits = {}, {}
     print("load before: %.2f" % os.getloadavg()[0])
     for _ in range(a.repeats):
         for name, rate in turn(a.workers, a.batch):
             rates.setdefault(name, []).append(rate)
+        for name, times in in_step().items():
+            limits.setdefault(name, []).append(times)
         for name, python, script in (("DDP over gloo", a.torch, "torch_ddp.py"),
                                      ("MultiWorkerMirroredStrategy", a.tensorflow, "tf_mwms.py")):
             if python:
@@ -85,6 +96,8 @@ def main():
         print("| %s | %.0f (%.0f-%.0f) | %.2f; %s |" % (
             name, statistics.median(list_of), min(list_of), max(list_of), statistics.median(ours) / statistics.median(list_of),
             " ".join("%.2f" % (x / y) for x, y in zip(ours, list_of))))
+    for name, times in limits.items():
+        print("threads, %s: %.2f of one; %s" % (name, statistics.median(times), " ".join("%.2f" % t for t in times)))
     print("a cache line takes, in the turns: %s ns" % " ".join("%.0f" % n for n in lines))
     print("load after: %.2f" % os.getloadavg()[0])
 

@@ -15,7 +15,7 @@
 #include "common/base/size.h"
 #include "common/base/subnormal.h"
 #include "common/exec/exec.h"
-#include "common/graph/emit.h"
+#include "mlp_graph.h"
 
 #include <cblas.h>
 #include <errno.h>
@@ -30,42 +30,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { IN = 784, HIDDEN = 128, OUT = 10, ROUNDS = 15, VARIABLES = 4, RECORDS = 60000 };
-
-static const char *const names[VARIABLES] = {"w1", "b1", "w2", "b2"};
-static const int64_t dims[VARIABLES][2] = {{IN, HIDDEN}, {HIDDEN, 0}, {HIDDEN, OUT}, {OUT, 0}};
-
-static wf_status add_input(wf_graph *g, const char *name, wf_dtype dtype, uint32_t rank,
-                           const int64_t d[], wf_value **out, wf_err *err)
-{
-    WF_TRY(wf_graph_add_value(g, name, out, err));
-    wf_value_set_type(*out, dtype, rank, d);
-    return wf_graph_add_input(g, *out, err);
-}
-
-static wf_status make_graph(int64_t batch, wf_graph **out, wf_err *err)
-{
-    wf_graph *g;
-    wf_value *x, *y, *v[VARIABLES], *grads[VARIABLES], *loss;
-    wf_emit e;
-
-    WF_TRY(wf_graph_new("mlp", &g, err));
-    *out = g;
-    WF_TRY(add_input(g, "x", WF_F32, 2, (int64_t[]){batch, IN}, &x, err));
-    WF_TRY(add_input(g, "y", WF_I64, 1, &batch, &y, err));
-    for (int i = 0; i < VARIABLES; i++)
-        WF_TRY(add_input(g, names[i], WF_F32, dims[i][1] ? 2 : 1, dims[i], &v[i], err));
-    e = wf_emit_begin(g, "mlp", err);
-    x = wf_emit_unary(&e, "Relu", wf_emit_gemm(&e, x, v[0], v[1], 1, 1, false, false));
-    x = wf_emit_gemm(&e, x, v[2], v[3], 1, 1, false, false);
-    loss = wf_emit_op(&e, "SoftmaxCrossEntropyLoss", 2, (wf_value *[]){x, y}, 0, NULL);
-    WF_TRY(wf_emit_end(&e));
-    WF_TRY(wf_graph_add_output(g, loss, err));
-    WF_TRY(wf_graph_differentiate(g, loss, v, VARIABLES, grads, err));
-    for (int i = 0; i < VARIABLES; i++)
-        WF_TRY(wf_graph_add_output(g, grads[i], err));
-    return wf_graph_sort(g, err);
-}
+enum { ROUNDS = 15 };
 
 static int by_size(const void *a, const void *b)
 {
@@ -80,7 +45,7 @@ static void fill(void *data, const wf_port *port, uint64_t stream)
 
     for (int64_t i = 0; i < port->elems; i++) {
         if (port->dtype == WF_I64)
-            ((int64_t *)data)[i] = (int64_t)wf_rng_below(key, (uint64_t)i, OUT);
+            ((int64_t *)data)[i] = (int64_t)wf_rng_below(key, (uint64_t)i, MLP_OUT);
         else
             ((float *)data)[i] = (wf_rng_f32(key, (uint64_t)i) - 0.5f) * 0.1f;
     }
@@ -89,16 +54,16 @@ static void fill(void *data, const wf_port *port, uint64_t stream)
 /* The step's five products alone, between buffers of the same sizes. */
 static void products(int m, const float *x, float *h, float *w, float *o)
 {
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, HIDDEN, IN, 1, x, IN, w, HIDDEN, 0, h,
-                HIDDEN);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, OUT, HIDDEN, 1, h, HIDDEN, w, OUT, 0,
-                o, OUT);
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, HIDDEN, OUT, m, 1, h, HIDDEN, o, OUT, 0, w,
-                OUT);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, HIDDEN, OUT, 1, o, OUT, w, OUT, 0, h,
-                HIDDEN);
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, IN, HIDDEN, m, 1, x, IN, h, HIDDEN, 0, w,
-                HIDDEN);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, MLP_HIDDEN, MLP_IN, 1, x, MLP_IN, w,
+                MLP_HIDDEN, 0, h, MLP_HIDDEN);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, MLP_OUT, MLP_HIDDEN, 1, h, MLP_HIDDEN,
+                w, MLP_OUT, 0, o, MLP_OUT);
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, MLP_HIDDEN, MLP_OUT, m, 1, h, MLP_HIDDEN,
+                o, MLP_OUT, 0, w, MLP_OUT);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, MLP_HIDDEN, MLP_OUT, 1, o, MLP_OUT, w,
+                MLP_OUT, 0, h, MLP_HIDDEN);
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, MLP_IN, MLP_HIDDEN, m, 1, x, MLP_IN, h,
+                MLP_HIDDEN, 0, w, MLP_HIDDEN);
 }
 
 static double median_us(void (*once)(void *), void *arg, int steps)
@@ -124,10 +89,10 @@ typedef struct work {
     int batch;
     float *x, *h, *w, *o;
     int64_t *y;
-    uint8_t *records; /* [RECORDS][IN] */
+    uint8_t *records; /* [MLP_RECORDS][MLP_IN] */
     uint64_t next;    /* of the records read, in no order */
     int socket;
-    struct iovec grads[VARIABLES], weights[VARIABLES];
+    struct iovec grads[MLP_VARIABLES], weights[MLP_VARIABLES];
 } work;
 
 static void run_plan(void *arg)
@@ -153,25 +118,25 @@ static void run_products(void *arg)
 WF_MULTIVERSION
 static void scale_record(const uint8_t *restrict from, float *restrict to)
 {
-    for (int i = 0; i < IN; i++)
+    for (int i = 0; i < MLP_IN; i++)
         to[i] = (float)from[i] * (1.0f / 255.0f);
 }
 
 static void read_batch(work *k)
 {
     for (int i = 0; i < k->batch; i++) {
-        uint64_t at = wf_rng_below((wf_rng_key){1, 0}, k->next++, RECORDS);
+        uint64_t at = wf_rng_below((wf_rng_key){1, 0}, k->next++, MLP_RECORDS);
 
-        scale_record(k->records + at * IN, k->x + (size_t)i * IN);
-        k->y[i] = (int64_t)(at % OUT);
+        scale_record(k->records + at * MLP_IN, k->x + (size_t)i * MLP_IN);
+        k->y[i] = (int64_t)(at % MLP_OUT);
     }
 }
 
 /* All of it, without sleeping. */
 static void transfer(int fd, const struct iovec parts[], bool sends)
 {
-    struct iovec left[VARIABLES];
-    struct msghdr h = {.msg_iov = left, .msg_iovlen = VARIABLES};
+    struct iovec left[MLP_VARIABLES];
+    struct msghdr h = {.msg_iov = left, .msg_iovlen = MLP_VARIABLES};
 
     memcpy(left, parts, sizeof left);
     while (h.msg_iovlen > 0) {
@@ -246,7 +211,7 @@ static double with_sockets(work *k, void *data[], int steps)
 {
     double us;
 
-    for (uint32_t i = 0; i < VARIABLES; i++) {
+    for (uint32_t i = 0; i < MLP_VARIABLES; i++) {
         size_t bytes = wf_plan_input(k->plan, 2 + i)->bytes;
 
         k->weights[i] = (struct iovec){data[2 + i], bytes};
@@ -262,7 +227,7 @@ static double with_sockets(work *k, void *data[], int steps)
     transfer(k->socket, k->grads, true);
     us = median_us(run_with_sockets, k, steps);
     close(k->socket);
-    for (uint32_t i = 0; i < VARIABLES; i++)
+    for (uint32_t i = 0; i < MLP_VARIABLES; i++)
         free(k->grads[i].iov_base);
     return us;
 }
@@ -271,13 +236,13 @@ static wf_status bench(int64_t batch, wf_err *err)
 {
     wf_graph *g = NULL;
     wf_plan *plan = NULL;
-    void *data[2 + VARIABLES];
+    void *data[2 + MLP_VARIABLES];
     work k = {.err = err, .batch = (int)batch};
-    double flops = 2.0 * (double)batch * (2 * IN * HIDDEN + 3 * HIDDEN * OUT), step, gemm,
-           exchanged;
+    double flops = 2.0 * (double)batch * (2 * MLP_IN * MLP_HIDDEN + 3 * MLP_HIDDEN * MLP_OUT), step,
+           gemm, exchanged;
     int steps = (int)(20000 / batch) + 10;
 
-    WF_TRY(make_graph(batch, &g, err));
+    WF_TRY(mlp_graph_make(batch, &g, err));
     WF_TRY(wf_plan_new(g, &(wf_plan_options){0}, &plan, err));
     for (uint32_t i = 0; i < wf_plan_n_inputs(plan); i++) {
         const wf_port *port = wf_plan_input(plan, i);
@@ -292,13 +257,13 @@ static wf_status bench(int64_t batch, wf_err *err)
     step = median_us(run_plan, &k, steps);
     k.x = data[0];
     k.y = data[1];
-    k.records = calloc(RECORDS, IN);
+    k.records = calloc(MLP_RECORDS, MLP_IN);
     if (!k.records)
-        return wf_fail_nomem(err, (size_t)RECORDS * IN);
-    for (size_t i = 0; i < (size_t)RECORDS * IN; i++)
+        return wf_fail_nomem(err, (size_t)MLP_RECORDS * MLP_IN);
+    for (size_t i = 0; i < (size_t)MLP_RECORDS * MLP_IN; i++)
         k.records[i] = (uint8_t)(i * 31);
-    k.h = calloc((size_t)batch * HIDDEN, sizeof(float));
-    k.o = calloc((size_t)batch * OUT, sizeof(float));
+    k.h = calloc((size_t)batch * MLP_HIDDEN, sizeof(float));
+    k.o = calloc((size_t)batch * MLP_OUT, sizeof(float));
     k.w = data[2];
     gemm = median_us(run_products, &k, steps);
     exchanged = with_sockets(&k, data, steps);
@@ -329,8 +294,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < n; i++) {
         long batch = strtol(batches[i], NULL, 10);
 
-        if (batch < 1 || batch > RECORDS) {
-            fprintf(stderr, "a batch has 1 to %d records, not \"%s\"\n", RECORDS, batches[i]);
+        if (batch < 1 || batch > MLP_RECORDS) {
+            fprintf(stderr, "a batch has 1 to %d records, not \"%s\"\n", MLP_RECORDS, batches[i]);
             return 2;
         }
         if (bench(batch, &err) != WF_OK) {
