@@ -161,6 +161,41 @@ static void who_has_a_share_of_the_state_cannot_be_spared(void **state)
                      WF_AGAIN);
 }
 
+/* Its step ends as if nothing had happened, for nobody: the master begins another generation. */
+static void who_computes_while_a_share_is_lost_sends_nothing(void **state)
+{
+    static const int all[WORKERS] = {3, 4, 5};
+    worker *first = &w.workers[0];
+    const wf_ring *ring = (const wf_ring *)first->exchange;
+    uint64_t sent;
+    uint32_t step;
+
+    (void)state;
+    turn(WORKERS);
+    make_steps(all, WORKERS);
+    turn(WORKERS);
+    step = ++first->step;
+    assert_int_equal(wf_exchange_want(first->exchange, (int)(step % WF_STEP_SETS), step, NULL),
+                     WF_OK);
+    wf_exchange_begin_step(first->exchange, step, 3);
+    w.view.n_members = 2;
+    w.member_list[0] = &w.members[0];
+    w.member_list[1] = &w.members[1];
+    assert_int_equal(wf_exchange_on_view(first->exchange, &w.view, 2, NULL), WF_AGAIN);
+    assert_int_equal(wf_exchange_on_up(first->exchange, first->peers[1], NULL), WF_OK);
+    sent = ring->order;
+    for (uint32_t v = 0; v < N; v++) {
+        if (v == 2)
+            continue;
+        memset(wf_exchange_gradient(first->exchange, step, v), 0, counts[v] * sizeof(float));
+        assert_int_equal(wf_exchange_push(first->exchange, step, v, NULL), WF_OK);
+    }
+    assert_int_equal(wf_exchange_end_step(first->exchange, step, NULL), WF_OK);
+    assert_int_equal(ring->order, sent);
+    turn(WORKERS);
+    assert_int_equal(wf_exchange_in_flight(first->exchange), 1);
+}
+
 static void each_writes_a_file_of_a_checkpoint(void **state)
 {
     static const char *const names[] = {"shard-00000-of-00003.safetensors",
@@ -208,6 +243,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         RING(who_has_a_share_of_the_state_cannot_be_spared, begin_divided),
+        RING(who_computes_while_a_share_is_lost_sends_nothing, begin_divided),
         RING(sums_may_travel_in_halves, begin_bf16),
         RING(sums_may_travel_in_halves, begin_bf16_apart),
         RING(sums_may_travel_in_halves, begin_f16),

@@ -188,11 +188,11 @@ static wf_status agree(wf_ring *r, wf_err *err)
 /* A round begins: nothing of an older one counts. */
 static wf_status enter(wf_ring *r, uint32_t attempt, wf_err *err)
 {
+    r->is_agreed = false;
     if (r->is_updated) /* others have not, or have not heard of it */
         return wf_ring_cannot_go_on(err);
     wf_ring_forget_files(r);
     r->attempt = attempt;
-    r->is_agreed = false;
     r->start = r->early = 0;
     wf_ring_drop_values(r);
     for (uint32_t i = 0; i < r->n_members; i++) {
@@ -243,6 +243,8 @@ wf_status wf_ring_on_view(wf_exchange *x, const Weft__View *view, uint32_t numbe
         return WF_OK;
     WF_TRY(list_members(r, view, &list, &n, &me, err));
     changed = !are_members(r, list, n);
+    /* Whatever fails here: nothing is sent by a plan for the members of before. */
+    r->is_agreed = false;
     free(r->members);
     r->members = list;
     r->n_members = n;
