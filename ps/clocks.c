@@ -39,17 +39,22 @@ static wf_status add(wf_clocks *c, wf_clock row, wf_err *err)
     return WF_OK;
 }
 
-wf_status wf_clocks_join(wf_clocks *c, uint64_t incarnation, uint32_t step, uint32_t *clock,
-                         wf_err *err)
+wf_status wf_clocks_join(wf_clocks *c, uint64_t incarnation, uint32_t number, uint32_t step,
+                         uint32_t *clock, wf_err *err)
 {
+    const wf_clock *row = find(c, incarnation);
     uint32_t least = UINT32_MAX;
 
+    if (row && row->number && row->number == number) { /* C3 */
+        *clock = (uint32_t)(step + row->shift);
+        return WF_OK;
+    }
     wf_clocks_leave(c, incarnation, 0);
     for (uint32_t i = 0; i < c->n; i++)
         if (c->rows[i].last == UINT32_MAX)
             least = WF_MIN(least, c->rows[i].at);
     *clock = WF_MAX(least == UINT32_MAX ? 1 : least, c->done + 1);
-    return add(c, (wf_clock){incarnation, (int64_t)*clock - step, *clock, UINT32_MAX}, err);
+    return add(c, (wf_clock){incarnation, (int64_t)*clock - step, *clock, UINT32_MAX, number}, err);
 }
 
 wf_status wf_clocks_note(wf_clocks *c, uint64_t incarnation, uint32_t step, uint32_t clock,

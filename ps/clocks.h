@@ -12,6 +12,7 @@
  *   C1  a worker at clock c is given a slice when each other worker's steps up to clock c - 1 - s
  *       are applied to it (s: the staleness)
  *   C2  a worker's shift and the clock that it works at never go down while it is in
+ *   C3  a join has one answer: the worker may work by the first when it asks a second time
  */
 #ifndef WF_PS_CLOCKS_H
 #define WF_PS_CLOCKS_H
@@ -23,9 +24,10 @@
 
 typedef struct wf_clock {
     uint64_t incarnation;
-    int64_t shift; /* the clock of a step, minus the step's number */
-    uint32_t at;   /* the clock of the step that it works at */
-    uint32_t last; /* that of its last step; UINT32_MAX while it is in */
+    int64_t shift;   /* the clock of a step, minus the step's number */
+    uint32_t at;     /* the clock of the step that it works at */
+    uint32_t last;   /* that of its last step; UINT32_MAX while it is in */
+    uint32_t number; /* of its last join, here; 0: it has joined elsewhere */
 } wf_clock;
 
 typedef struct wf_clocks {
@@ -38,10 +40,11 @@ typedef struct wf_clocks {
 void wf_clocks_close(wf_clocks *c);
 /* A worker that is in; NULL: it is not. */
 const wf_clock *wf_clocks_find(const wf_clocks *c, uint64_t incarnation);
-/* A worker comes in, whose next step is `step`, or asks again. *clock is the smallest of the
- * others, and after `done`, which its step has from here on. Errors: WF_NOMEM. */
-WF_MUST_USE wf_status wf_clocks_join(wf_clocks *c, uint64_t incarnation, uint32_t step,
-                                     uint32_t *clock, wf_err *err);
+/* A worker comes in, whose next step is `step`, or asks again by the number of a join that it has
+ * asked before (C3). *clock is the smallest of the others, and after `done`, which its step has
+ * from here on. Errors: WF_NOMEM. */
+WF_MUST_USE wf_status wf_clocks_join(wf_clocks *c, uint64_t incarnation, uint32_t number,
+                                     uint32_t step, uint32_t *clock, wf_err *err);
 /* A worker says which clock its step has. *moved: others may wait for less now. Errors: WF_NOMEM.
  */
 WF_MUST_USE wf_status wf_clocks_note(wf_clocks *c, uint64_t incarnation, uint32_t step,

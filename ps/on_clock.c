@@ -21,7 +21,8 @@ static wf_status join(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
     wf_msg *ok = NULL;
     wf_status rc;
 
-    WF_TRY(wf_clocks_join(&ps->clocks, w->peer->incarnation, m->head.step, &answer.clock, err));
+    WF_TRY(wf_clocks_join(&ps->clocks, w->peer->incarnation, m->head.request, m->head.step,
+                          &answer.clock, err));
     WF_TRY(wf_net_msg(ps->net, WF_CLOCK_OK, &ok, err));
     rc = wf_clock_put(ok, answer, err);
     ok->head.step = m->head.step;
@@ -29,7 +30,7 @@ static wf_status join(wf_ps *ps, wf_ps_worker *w, const wf_msg *m, wf_err *err)
     if (rc == WF_OK)
         rc = wf_ps_send(ps, w->peer, WF_LANE_CONTROL, 0, &ok, err);
     wf_net_free_msg(ps->net, &ok);
-    if (rc == WF_OK) /* one that asks again may have a later clock now, and others wait for less */
+    if (rc == WF_OK) /* one that joins anew has a later clock than before: others wait for less */
         rc = wf_together_advance(ps, err);
     return rc == WF_OK ? wf_ps_answer_held(ps, err) : rc;
 }
