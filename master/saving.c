@@ -148,7 +148,9 @@ static wf_status on_done(wf_master *m, wf_job *j, const wf_msg *msg, wf_err *err
     wf_status rc;
 
     WF_TRY(wf_control_get(msg, &weft__cut_done__descriptor, &body, err));
-    if (body->what[0]) {
+    if (body->what[0] && body->again) { /* what the epoch's end wants is wanted still */
+        rc = wf_cut_fail(m, j, true, body->what, body->hint, err);
+    } else if (body->what[0]) {
         rc = wf_saving_fail(m, j, true, body->what, body->hint, err);
     } else {
         rc = wf_cut_on_saved(m, j, body, err);

@@ -44,6 +44,7 @@ static wf_status give_up(wf_worker *w, const wf_err *why, wf_err *err)
     WF_LOG_WARN("ckpt.failed", "cut=%u why=\"%s\"", w->chief.cut_number, why->what);
     body.what = (char *)why->what;
     body.hint = (char *)why->hint;
+    body.again = why->status == WF_AGAIN;
     wf_chief_abort(w);
     return wf_session_send(&w->session, WF_CUT_DONE, &body.base, err);
 }

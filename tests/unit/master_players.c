@@ -233,6 +233,7 @@ static void on_cut(stage_player *p, const wf_msg *m)
         done.step = 16;
         if (p->saved.status != WF_OK)
             done.what = (char *)p->saved.what;
+        done.again = p->saved.status == WF_AGAIN;
         say_of_cut(p, WF_CUT_FORKED, m->head.cut, NULL);
         if (p->saved.status == WF_OK)
             say_of_cut(p, WF_CUT_COMMIT, m->head.cut, NULL);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/unit/master_restore.c - what a generation begins from, and what it makes of that. */
 #include "ckpt_make.h"
+#include "master/epoch/epoch.h"
+#include "master/job/job.h"
 #include "master_stage.h"
 
 #include <setjmp.h>
@@ -67,6 +69,31 @@ static void a_job_that_ends_with_its_best_weights_trains_nothing_after_them(void
     }
 }
 
+/* The checkpoint of the best weights fails in a way in which the next one need not: it is made
+ * before the next epoch changes them. */
+static void the_best_weights_are_saved_again_where_the_first_time_failed(void **state)
+{
+    enum { BEST = 16 }; /* where players save */
+    stage *s = *state;
+
+    s->model.records = 600; /* as the checkpoint has it */
+    s->model.evaluates = s->model.restores_best = true;
+    s->model.epochs = 9;
+    stage_cast(s);
+    s->players[1].saved = s->players[2].saved = (stage_answer){WF_AGAIN, "a slice has moved"};
+    stage_run(s, "one");
+    for (int i = 0; i < 200 && s->players[1].heard[WF_CUT_OPEN] < 3; i++)
+        stage_wait(s, 20);
+    assert_in_range(s->players[1].heard[WF_CUT_OPEN], 3, 1000);
+    assert_int_equal(wf_job_find(s->master, "one")->epoch->ledger.epoch, 0);
+    s->players[1].saved = s->players[2].saved = (stage_answer){WF_OK, ""};
+    assert_int_equal(make_ckpt(wf_memdisk_disk(s->disk), "/ckpt", "one", "ledger",
+                               (wf_cut_id){1, 1, 0xabc}, BEST, 3, NULL),
+                     WF_OK);
+    stage_until(s, "one", "done");
+    stage_job_says(s, "one", "events", "the weights after epoch 1 are restored");
+}
+
 /* The journal is new, as after it was wiped, or beside another master's; the job's checkpoints are
  * not: all of them are older than those to come. */
 static void a_generation_follows_that_of_the_checkpoint(void **state)
@@ -108,6 +135,7 @@ int main(void)
         STAGED(a_generation_follows_that_of_the_checkpoint),
         STAGED(a_checkpoint_of_the_last_generation_is_refused),
         STAGED(a_job_that_ends_with_its_best_weights_trains_nothing_after_them),
+        STAGED(the_best_weights_are_saved_again_where_the_first_time_failed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
