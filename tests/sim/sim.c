@@ -218,6 +218,7 @@ static void begin_job(wf_sim *s)
     o->checked_step = UINT64_MAX;
     o->from_step = -1;
     o->went_back = false;
+    o->era = wf_era((uint16_t)((o->era >> 16) + 1), 0); /* what is under way is of the one before */
 }
 
 /* Whether the last job is done; the one after another is submitted at the master's next turn, while
