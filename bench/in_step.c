@@ -8,8 +8,10 @@
  * In turns of so many steps each: one thread; both, each for itself; both, where each waits after
  * its gradients until the other has its own, and nothing is exchanged; and both with the mean of
  * their gradients, as worker/exchange/ring.c makes it: a thread copies its gradients to where the
- * other reads them, raises a flag, waits for the other's, and both make the same update. Two
- * threads go at the pace of the slower. Prints the medians of examples/s, and of their multiples of
+ * other reads them, raises a flag, waits for the other's, and both make the same update; and both
+ * where each updates half of the weights and takes the other half from the other thread, which a
+ * worker does not do: each would have slots that the other lacks. Two threads go at the pace of the
+ * slower. Prints the medians of examples/s, and of their multiples of
  * the one thread's, and how long a step waits.
  */
 #include "common/base/cc.h"
@@ -32,15 +34,16 @@ enum {
     BATCH = 128,
     LINE = 64,      /* bytes; as many floats begin a variable in an array of all of them */
     ARRAY = 102016, /* floats: all variables */
-    PIECE = 4096,   /* floats whose mean stays in the first cache, as in a worker */
-    SLOTS = 2,      /* adam's */
-    SENT = 2,       /* arrays in turns: the other may still read the last step's */
+    HALF = ARRAY / 2 / LINE * LINE,
+    PIECE = 4096, /* floats whose mean stays in the first cache, as in a worker */
+    SLOTS = 2,    /* adam's */
+    SENT = 2,     /* arrays in turns: the other may still read the last step's */
     WARM = 20,
     TURNS_MOST = 1000,
     STEPS_MOST = 1000000,
 };
 
-typedef enum how { ALONE, WAITING, EXCHANGING } how;
+typedef enum how { ALONE, WAITING, EXCHANGING, HALVING } how;
 
 static const struct way {
     const char *name;
@@ -49,10 +52,12 @@ static const struct way {
 } ways[] = {{"one", ALONE, 1},
             {"two, each for itself", ALONE, 2},
             {"two in step, nothing exchanged", WAITING, 2},
-            {"two in step, gradients exchanged", EXCHANGING, 2}};
+            {"two in step, gradients exchanged", EXCHANGING, 2},
+            {"two in step, each updates half", HALVING, 2}};
 
 typedef struct side {
-    _Alignas(2 * LINE) _Atomic uint64_t given; /* the last step whose gradients are there */
+    _Alignas(2 * LINE) _Atomic uint64_t given;   /* the last step whose gradients are there */
+    _Alignas(2 * LINE) _Atomic uint64_t updated; /* and whose half of the weights is */
     _Alignas(2 * LINE) int processor;
     const struct side *other;
     how how;
@@ -105,30 +110,51 @@ WF_MULTIVERSION static void mean(const float *restrict x, const float *restrict 
         to[i] = x[i] * 0.5f + y[i] * 0.5f;
 }
 
-/* By the own gradients, or the mean of them and others'. */
-static void update(side *s, const float *others)
+/* Elements [at, end) by the own gradients, or the mean of them and others'. */
+static void update(side *s, uint64_t at, uint64_t end, const float *own, const float *others)
 {
     float means[PIECE] WF_ALIGNED(LINE);
 
-    s->updates++;
-    for (uint64_t at = 0, n; at < ARRAY; at += n) {
+    for (uint64_t n; at < end; at += n) {
         float *slots[WF_MAX_SLOTS] = {s->slots[0] + at, s->slots[1] + at};
-        const float *g = others ? means : s->gradients + at;
 
-        n = WF_MIN((uint64_t)ARRAY - at, (uint64_t)PIECE);
+        n = WF_MIN(end - at, (uint64_t)PIECE);
         if (others)
-            mean(s->gradients + at, others + at, n, means);
-        wf_opt_apply(&s->opt, s->updates, n, s->weights + at, g, slots);
+            mean(own + at, others + at, n, means);
+        wf_opt_apply(&s->opt, s->updates, n, s->weights + at, others ? means : own + at, slots);
     }
 }
 
-static void await_other(side *s, uint64_t step)
+static void await_other(side *s, const _Atomic uint64_t *of, uint64_t step)
 {
     int64_t from_ns = wf_now_ns();
 
-    while (atomic_load_explicit(&s->other->given, memory_order_acquire) < step)
+    while (atomic_load_explicit(of, memory_order_acquire) < step)
         ;
     s->waited_ns += wf_now_ns() - from_ns;
+}
+
+/* Gradients lie where the other reads them. */
+static void update_half(side *s, uint64_t step)
+{
+    uint64_t from = s == &sides[0] ? 0 : HALF, to = s == &sides[0] ? HALF : ARRAY;
+    uint64_t others = s == &sides[0] ? HALF : 0, n = ARRAY - (to - from);
+
+    update(s, from, to, s->sent[step % SENT], s->other->sent[step % SENT]);
+    atomic_store_explicit(&s->updated, step, memory_order_release);
+    await_other(s, &s->other->updated, step);
+    memcpy(s->weights + others, s->other->weights + others, n * sizeof(float));
+}
+
+static void bind_gradients(side *s, float *to)
+{
+    uint64_t at = 0;
+
+    for (uint32_t i = 0; i < MLP_VARIABLES; i++) {
+        wf_plan_bind_output(s->plan, 1 + i, to + at);
+        at += wf_align_up((uint64_t)wf_plan_output(s->plan, 1 + i)->elems, LINE / sizeof(float));
+    }
+    must(at <= ARRAY, "the variables are larger than their arrays");
 }
 
 static void make_step(side *s, uint64_t step)
@@ -137,14 +163,19 @@ static void make_step(side *s, uint64_t step)
     wf_err err;
 
     read_batch(s, step);
+    bind_gradients(s, s->how == HALVING ? s->sent[slot] : s->gradients);
     must(wf_plan_run(s->plan, &(wf_step_key){.seed = 1}, NULL, NULL, &err) == WF_OK, err.what);
+    s->updates++;
     if (s->how == EXCHANGING)
         memcpy(s->sent[slot], s->gradients, ARRAY * sizeof(float));
     if (s->how != ALONE) {
         atomic_store_explicit(&s->given, step, memory_order_release);
-        await_other(s, step);
+        await_other(s, &s->other->given, step);
     }
-    update(s, s->how == EXCHANGING ? s->other->sent[slot] : NULL);
+    if (s->how == HALVING)
+        update_half(s, step);
+    else
+        update(s, 0, ARRAY, s->gradients, s->how == EXCHANGING ? s->other->sent[slot] : NULL);
 }
 
 /* ---- turns ---- */
@@ -185,6 +216,7 @@ static void take_turn(const struct way *way, int turn, figures *f)
     for (int i = 0; i < way->n; i++) {
         sides[i].how = way->how;
         atomic_store(&sides[i].given, 0);
+        atomic_store(&sides[i].updated, 0);
     }
     for (int i = 0; i < way->n; i++)
         must(pthread_create(&threads[i], NULL, make_steps, &sides[i]) == 0, "there is no thread");
@@ -213,7 +245,7 @@ static double median(double of[], int n)
 
 /* ---- beginning ---- */
 
-/* Each variable in the arrays of all, behind the one before. */
+/* Each variable's weights in the array of all, behind those before. */
 static void bind(side *s)
 {
     uint64_t at = 0;
@@ -223,10 +255,8 @@ static void bind(side *s)
     wf_plan_bind_output(s->plan, 0, &s->loss);
     for (uint32_t i = 0; i < MLP_VARIABLES; i++) {
         wf_plan_bind_input(s->plan, 2 + i, s->weights + at);
-        wf_plan_bind_output(s->plan, 1 + i, s->gradients + at);
         at += wf_align_up((uint64_t)wf_plan_input(s->plan, 2 + i)->elems, LINE / sizeof(float));
     }
-    must(at <= ARRAY, "the variables are larger than their arrays");
 }
 
 static void open_side(side *s, int processor, const side *other)
