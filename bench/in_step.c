@@ -11,8 +11,8 @@
  * other reads them, raises a flag, waits for the other's, and both make the same update; and both
  * where each updates half of the weights and takes the other half from the other thread, which a
  * worker does not do: each would have slots that the other lacks. Two threads go at the pace of the
- * slower. Prints the medians of examples/s, and of their multiples of
- * the one thread's, and how long a step waits.
+ * slower. Prints the medians of examples/s, of their multiples of the one thread's, and of the time
+ * that a step waits.
  */
 #include "common/base/cc.h"
 #include "common/base/clock.h"

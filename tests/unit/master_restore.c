@@ -47,20 +47,32 @@ static void what_a_crash_left_is_tidied_before_a_generation_begins(void **state)
     wf_arena_free(&arena);
 }
 
-/* The best checkpoint was saved again by a later generation, in the midst of another epoch. */
-static void a_job_that_ends_with_its_best_weights_trains_nothing_after_them(void **state)
-{
-    enum { BEST = 16 }; /* where players save */
-    stage *s = *state;
+enum { BEST = 16 }; /* where players save */
 
+/* For a job that ends with its best weights. */
+static void cast_for_the_best(stage *s)
+{
     s->model.records = 600; /* as the checkpoint has it */
     s->model.evaluates = s->model.restores_best = true;
     s->model.epochs = 9;
     stage_cast(s);
-    stage_run(s, "one");
+}
+
+static void make_the_best(const stage *s)
+{
     assert_int_equal(make_ckpt(wf_memdisk_disk(s->disk), "/ckpt", "one", "ledger",
                                (wf_cut_id){1, 1, 0xabc}, BEST, 3, NULL),
                      WF_OK);
+}
+
+/* The best checkpoint was saved again by a later generation, in the midst of another epoch. */
+static void a_job_that_ends_with_its_best_weights_trains_nothing_after_them(void **state)
+{
+    stage *s = *state;
+
+    cast_for_the_best(s);
+    stage_run(s, "one");
+    make_the_best(s);
     stage_until(s, "one", "done");
     stage_job_says(s, "one", "events", "generation 2 begins from step 16");
     for (int i = 1; i <= 2; i++) {
@@ -73,13 +85,9 @@ static void a_job_that_ends_with_its_best_weights_trains_nothing_after_them(void
  * before the next epoch changes them. */
 static void the_best_weights_are_saved_again_where_the_first_time_failed(void **state)
 {
-    enum { BEST = 16 }; /* where players save */
     stage *s = *state;
 
-    s->model.records = 600; /* as the checkpoint has it */
-    s->model.evaluates = s->model.restores_best = true;
-    s->model.epochs = 9;
-    stage_cast(s);
+    cast_for_the_best(s);
     s->players[1].saved = s->players[2].saved = (stage_answer){WF_AGAIN, "a slice has moved"};
     stage_run(s, "one");
     for (int i = 0; i < 200 && s->players[1].heard[WF_CUT_OPEN] < 3; i++)
@@ -87,9 +95,7 @@ static void the_best_weights_are_saved_again_where_the_first_time_failed(void **
     assert_in_range(s->players[1].heard[WF_CUT_OPEN], 3, 1000);
     assert_int_equal(wf_job_find(s->master, "one")->epoch->ledger.epoch, 0);
     s->players[1].saved = s->players[2].saved = (stage_answer){WF_OK, ""};
-    assert_int_equal(make_ckpt(wf_memdisk_disk(s->disk), "/ckpt", "one", "ledger",
-                               (wf_cut_id){1, 1, 0xabc}, BEST, 3, NULL),
-                     WF_OK);
+    make_the_best(s);
     stage_until(s, "one", "done");
     stage_job_says(s, "one", "events", "the weights after epoch 1 are restored");
 }
