@@ -49,12 +49,15 @@ wf_status wf_label_check_share(const wf_field *f, const void *record, const char
 wf_field_range wf_dataset_range(const wf_dataset *d, uint32_t field_index)
 {
     const wf_field *f = &d->fields[field_index];
-    size_t size = wf_dtype_size(f->array.dtype), n = f->array.bytes / size;
-    size_t each = f->info.raw_record_bytes / size;
+    size_t size = wf_dtype_size(f->array.dtype), n, each;
     wf_field_range r = {.least = INFINITY, .most = -INFINITY};
     double tile[TILE];
 
     wf_assert(field_index < d->n_fields);
+    if (size == 0) /* text, which is not here */
+        return (wf_field_range){0};
+    n = f->array.bytes / size;
+    each = f->info.raw_record_bytes / size;
     for (size_t from = 0; from < n; from += TILE) {
         size_t now = WF_MIN(n - from, (size_t)TILE);
 

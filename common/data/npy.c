@@ -18,7 +18,8 @@ enum { HEAD_MAX = 64 * 1024 };
 typedef struct npy {
     char descr[16];
     bool fortran, has_descr, has_fortran, has_shape;
-    uint32_t rank;
+    bool is_structured; /* descr is a list of fields: what follows is not parsed */
+    uint32_t rank;      /* dims has no room for more than WF_MAX_RANK, which are refused */
     int64_t dims[WF_MAX_RANK];
 } npy;
 
@@ -68,13 +69,15 @@ static const char *parse_shape(const char *p, npy *h)
         char *end;
         long long dim;
 
-        if (!isdigit((unsigned char)*p) || h->rank == WF_MAX_RANK)
+        if (!isdigit((unsigned char)*p))
             return NULL;
         errno = 0;
         dim = strtoll(p, &end, 10);
         if (errno)
             return NULL;
-        h->dims[h->rank++] = dim;
+        if (h->rank < WF_MAX_RANK)
+            h->dims[h->rank] = dim;
+        h->rank++;
         p = skip_spaces(*end == 'L' ? end + 1 : end); /* Python 2 wrote 3L */
         if (*p == ',')
             p++;
@@ -94,6 +97,7 @@ static const char *parse_entry(const char *p, npy *h)
     p = skip_spaces(p + 1);
     if (strcmp(key, "descr") == 0 && !h->has_descr) {
         h->has_descr = true;
+        h->is_structured = *p == '[';
         return parse_text(p, h->descr, sizeof h->descr);
     }
     if (strcmp(key, "fortran_order") == 0 && !h->has_fortran) {
@@ -184,7 +188,10 @@ wf_status wf_format_read_npy(wf_source *s, size_t limit_bytes, wf_array *out, wf
     if (rc != WF_OK)
         goto out;
     if (!parse_dict(text, &h)) {
-        rc = not_npy(s, "its header does not give descr, fortran_order and a shape", err);
+        rc = h.is_structured
+                 ? wf_fail(err, WF_UNSUPPORTED, "save each field as an array of its own",
+                           "%s holds records of several fields", s->path)
+                 : not_npy(s, "its header does not give descr, fortran_order and a shape", err);
         goto out;
     }
     if (!parse_descr(h.descr, &e)) {

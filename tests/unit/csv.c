@@ -82,6 +82,7 @@ static void an_empty_cell_may_be_filled(void **state)
     assert_int_equal(wf_dataset_open(&spec, &d, &err), WF_OK);
     assert_int_equal(wf_dataset_gather(d, 0, (uint64_t[]){0, 1}, 2, rows, &err), WF_OK);
     assert_true(rows[0] == -1 && rows[1] == 1 && rows[2] == 4 && rows[3] == -1);
+    assert_true(wf_dataset_range(d, 0).least == 0 && wf_dataset_range(d, 0).most == 0);
     wf_dataset_free(&d);
     field.n_steps = 0;
     assert_int_equal(wf_dataset_open(&spec, &d, &err), WF_OK);

@@ -69,6 +69,7 @@ static void npy_headers_that_numpy_does_not_write_are_refused(void **unused)
     static const struct {
         const char *dict;
         wf_status status;
+        const char *says; /* NULL: the file's name is enough */
     } rows[] = {
         {"", WF_INVALID},
         {"{", WF_INVALID},
@@ -83,12 +84,14 @@ static void npy_headers_that_numpy_does_not_write_are_refused(void **unused)
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4)}", WF_INVALID},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (0, 4611686018427387904, 4)}",
          WF_INVALID},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}", WF_INVALID},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}", WF_INVALID,
+         "x.npy has 9 dimensions; weft takes up to 8"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': ()}", WF_INVALID},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 0)}", WF_INVALID},
         {"{'descr': '<f4', 'fortran_order': Maybe, 'shape': (1,)}", WF_INVALID},
         {"{'descr': '<f4', 'fortran_order': True, 'shape': (1, 1)}", WF_UNSUPPORTED},
-        {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", WF_INVALID},
+        {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", WF_UNSUPPORTED,
+         "x.npy holds records of several fields"},
         {"{'descr': '<c8', 'fortran_order': False, 'shape': (1,)}", WF_UNSUPPORTED},
         {"{'descr': '<u8', 'fortran_order': False, 'shape': (1,)}", WF_UNSUPPORTED},
         {"{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", WF_UNSUPPORTED},
@@ -101,7 +104,8 @@ static void npy_headers_that_numpy_does_not_write_are_refused(void **unused)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         size_t n = make_npy(file, rows[i].dict, "\0\0\0\0", 4);
 
-        expect_refused("npy", test_write(&folder, "x.npy", file, n), rows[i].status, "x.npy");
+        expect_refused("npy", test_write(&folder, "x.npy", file, n), rows[i].status,
+                       rows[i].says ? rows[i].says : "x.npy");
     }
     file[6] = 9;
     expect_refused("npy", test_write(&folder, "x.npy", file, 64), WF_UNSUPPORTED, "version 9");
