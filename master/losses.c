@@ -4,7 +4,10 @@
 #include "common/log/log.h"
 #include "master/top.h"
 
-/* Every task that holds the job lets go of it; the steps that they made stay the job's. */
+/* Every task that holds the job lets go of it; the steps that they made stay the job's. Behind the
+ * record of why it is to: a master that starts anew without that record goes on with the
+ * generation, and a worker that was halted would begin in it again with steps that the ps have
+ * seen. */
 static wf_status halt_all(wf_master *m, wf_job *j, wf_err *err)
 {
     for (uint32_t i = 0; i < m->n_members; i++) {
@@ -23,15 +26,15 @@ static wf_status halt_all(wf_master *m, wf_job *j, wf_err *err)
 wf_status wf_master_roll_back(wf_master *m, wf_job *j, wf_err *err)
 {
     WF_TRY(wf_cut_abort(m, j, err));
-    WF_TRY(halt_all(m, j, err));
-    return wf_job_enter(m, j, WF_JOB_GOES_BACK, NULL, err);
+    WF_TRY(wf_job_enter(m, j, WF_JOB_GOES_BACK, NULL, err));
+    return halt_all(m, j, err);
 }
 
 wf_status wf_master_fail_job(wf_master *m, wf_job *j, const wf_err *why, wf_err *err)
 {
     WF_TRY(wf_cut_abort(m, j, err));
-    WF_TRY(halt_all(m, j, err));
-    return wf_job_enter(m, j, WF_JOB_FAIL, why, err);
+    WF_TRY(wf_job_enter(m, j, WF_JOB_FAIL, why, err));
+    return halt_all(m, j, err);
 }
 
 wf_status wf_master_put_down(wf_master *m, wf_err *err)

@@ -2,6 +2,7 @@
 /* tests/unit/master_work.c - what takes long is done beside the master's loop: questions, hellos
  * and pings go on, nothing leaves before it is on disk, and a result that comes too late is
  * dropped. */
+#include "common/base/size.h"
 #include "master_stage.h"
 
 #include <errno.h>
@@ -104,6 +105,17 @@ static void a_generation_begins_with_who_is_there(void **state)
     stage_free(&s);
 }
 
+static void run_with_syncs(stage *s, const char *job, const char *state)
+{
+    for (int i = 0; i < 200 && strcmp(wf_master_job_state(s->master, job), state); i++) {
+        if (s->sync)
+            stage_finish(s, &s->sync);
+        else
+            stage_turn(s, 20);
+    }
+    assert_string_equal(wf_master_job_state(s->master, job), state);
+}
+
 static void nothing_leaves_before_its_sync(void **state)
 {
     Weft__Ask submit = stage_ask_of("submit", "one");
@@ -120,14 +132,38 @@ static void nothing_leaves_before_its_sync(void **state)
     stage_finish(s, &s->sync);
     assert_true(s->players[3].answered);
     assert_int_equal(s->players[3].answer.status, WF_OK);
-    for (int i = 0; i < 200 && strcmp(wf_master_job_state(s->master, "one"), "done"); i++) {
-        if (s->sync)
-            stage_finish(s, &s->sync);
-        else
-            stage_turn(s, 20);
-    }
-    assert_string_equal(wf_master_job_state(s->master, "one"), "done");
+    run_with_syncs(s, "one", "done");
     stage_free(&s);
+}
+
+/* Else a master that starts anew would go on with the generation, and the worker begin in it again:
+ * with steps that the ps take for those that they have seen. */
+static void who_is_halted_is_so_after_any_start_of_the_master(void **state)
+{
+    static const wf_status whys[] = {WF_IO, WF_NUMERIC};
+
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(whys); i++) {
+        stage *s = begin_stage(true, false);
+        Weft__Fault body = WEFT__FAULT__INIT;
+
+        s->players[1].lazy = s->players[2].lazy = true;
+        stage_submit(s, "one", "ledger");
+        run_with_syncs(s, "one", "running");
+        finish_syncs(s);
+        body.status = whys[i];
+        body.what = (char *)"it fails";
+        for (uint32_t p = 1; p <= 2; p++) /* who is the last makes it the job's fault */
+            stage_say(&s->players[p], WF_FAULT, &body.base);
+        stage_turn(s, 0);
+        assert_string_equal(wf_master_job_state(s->master, "one"), "failed");
+        for (uint32_t p = 0; p <= 2; p++)
+            assert_int_equal(s->players[p].heard[WF_HALT], 0);
+        finish_syncs(s);
+        stage_turn(s, 0);
+        assert_int_equal(s->players[0].heard[WF_HALT], 1);
+        stage_free(&s);
+    }
 }
 
 static void a_sync_that_fails_ends_the_master_and_nothing_was_said(void **state)
@@ -172,6 +208,7 @@ int main(void)
         cmocka_unit_test(what_was_compiled_for_a_stopped_job_is_dropped),
         cmocka_unit_test(a_generation_begins_with_who_is_there),
         cmocka_unit_test(nothing_leaves_before_its_sync),
+        cmocka_unit_test(who_is_halted_is_so_after_any_start_of_the_master),
         cmocka_unit_test(a_sync_that_fails_ends_the_master_and_nothing_was_said),
         cmocka_unit_test(what_waits_for_a_peer_that_went_is_dropped),
     };
