@@ -159,8 +159,11 @@ static wf_status level(wf_master *m, wf_job *j, bool quiet, wf_err *err)
 
     look(m, j);
     tilt = wf_balance_tilt(p->view, p->n_ps, &hottest);
-    if (tilt == 0) /* until all have told */
+    if (tilt == 0) { /* not all have told, or nothing is pulled: whether it lasts is not known */
+        if (p->state == WF_BALANCE_TILTED && !p->levelling)
+            wf_placement_enter(p, WF_BALANCE_LEVELLED);
         return WF_OK;
+    }
     if (!is_tilted(p, j, tilt)) {
         end_series(m, j, tilt);
         if (p->state == WF_BALANCE_TILTED)

@@ -150,6 +150,24 @@ static void a_load_that_is_even_or_old_moves_nothing(void **state)
     assert_int_equal(orders(c), 0);
 }
 
+/* Of a step that takes longer than reports are apart, ps tell one after the other, and most reports
+ * are of nothing. */
+static void steps_that_are_rare_are_even(void **state)
+{
+    cast *c = *state;
+
+    for (int step = 0; step < 10; step++) {
+        tell_of(c, 0, 1000);
+        stage_turn(c->s, 60);
+        tell_of(c, 1, 4000);
+        tell_of(c, 0, 0);
+        stage_turn(c->s, 60);
+        tell_of(c, 1, 0);
+        stage_wait(c->s, 1000);
+    }
+    assert_int_equal(orders(c), 0);
+}
+
 static bool is_shown_hot(cast *c, uint32_t ps)
 {
     json_t *o = wf_placement_json(c->s->master, wf_job_find(c->s->master, "one"));
@@ -317,6 +335,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         PLAYED(one_slice_after_the_other_moves_once_the_load_was_uneven_for_some_time),
         PLAYED(a_load_that_is_even_or_old_moves_nothing),
+        PLAYED(steps_that_are_rare_are_even),
         PLAYED(no_ps_is_called_hot_before_all_have_told),
         PLAYED(a_refused_slice_is_left_alone_and_the_others_for_a_while),
         PLAYED(no_slice_moves_beside_a_checkpoint),
