@@ -102,7 +102,7 @@ wf_sim_spec wf_sim_draw(uint64_t seed)
     spec.dup_per_mille = wf_sim_below(&s, 2) ? (uint32_t)wf_sim_below(&s, 30) : 0;
     draw_faults(&s, &spec);
     spec.gone_ms = wf_sim_below(&s, 2) ? 300 : 3000;
-    spec.end_ms = 60000;
+    spec.end_ms = 120000;
     spec.stuck_per_mille = wf_sim_below(&s, 6) == 0 ? (uint32_t)wf_sim_below(&s, 300) : 0;
     spec.jobs = wf_sim_below(&s, 4) ? 1 : 2;
     spec.trouble_per_mille = wf_sim_below(&s, 6) == 0 ? 1 + (uint32_t)wf_sim_below(&s, 40) : 0;

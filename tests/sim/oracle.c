@@ -224,13 +224,15 @@ static void hear_commit(process *p, const wf_msg *m)
         wf_sim_broken(p->sim, "only the chief may commit", m->head.cut, p->life);
 }
 
-/* Whether the job goes on as it is: when a generation ends, the folder of its cut is swept, perhaps
- * before its chief learns of the end. */
-static bool goes_on(const process *master)
+/* Whether the job goes on as it is, and the cut is its newest: when a generation or a cut's chief
+ * is given up, the folder of the cut is swept, perhaps before its chief learns of that. */
+static bool goes_on(const process *master, const wf_msg *done)
 {
     const char *state = wf_master_job_state(master->master, master->sim->job);
+    const oracle *o = &master->sim->oracle;
 
-    return strcmp(state, "running") == 0 || strcmp(state, "stopping") == 0;
+    return era_said(done) == o->era && era_said(done) == o->cut_era && done->head.cut == o->cut &&
+           (strcmp(state, "running") == 0 || strcmp(state, "stopping") == 0);
 }
 
 static void hear_done(process *p, const wf_msg *m)
@@ -242,7 +244,7 @@ static void hear_done(process *p, const wf_msg *m)
     if (o->era >> 16 != m->head.job)
         return;
     wf_assert(wf_control_get(m, &weft__cut_done__descriptor, &done, &err) == WF_OK);
-    if (done->what[0] && goes_on(p) && era_said(m) == o->era && !p->sim->spec.disk_errors &&
+    if (done->what[0] && goes_on(p, m) && !p->sim->spec.disk_errors &&
         !p->sim->spec.stuck_per_mille && !strstr(done->what, "it moved while"))
         wf_sim_broken(p->sim, "a checkpoint fails by the disk alone", m->head.job, m->head.cut);
     if (!done->what[0] &&
@@ -436,9 +438,12 @@ static void check_claim(wf_sim *s, const wf_slice *slice, bool new_view)
         c->who[i] = slice->seen.rows[i].incarnation;
 }
 
-/* O10, for the lines that are new. */
+/* O10, for the lines that are new. A part that was refused for NaN may come again, by way of a ps
+ * that has less of the push, behind those that were applied meanwhile. */
 static void check_log(process *p, const wf_slice *slice)
 {
+    bool fails =
+        p->sim->oracle.failing_era == wf_era(wf_ps_job_number(p->ps), wf_ps_generation(p->ps));
     uint64_t n, *looked = &p->lines[slice->id];
     const wf_logged_line *lines = wf_logged_lines(slice, &n);
 
@@ -451,7 +456,7 @@ static void check_log(process *p, const wf_slice *slice)
         while (k > 0 && !(lines[k - 1].incarnation == line->incarnation &&
                           lines[k - 1].generation == line->generation))
             k--;
-        if (k > 0 && lines[k - 1].step >= line->step)
+        if (k > 0 && (fails ? lines[k - 1].step == line->step : lines[k - 1].step >= line->step))
             wf_sim_broken(p->sim, "each part is in the log once, in order", slice->id, line->step);
     }
 }
