@@ -11,6 +11,7 @@
 #include "cmd/cli/tail.h"
 #include "common/base/arena.h"
 #include "common/base/bytes.h"
+#include "common/base/disk.h"
 #include "common/base/file.h"
 #include "common/base/rng.h"
 #include "common/base/size.h"
@@ -63,7 +64,7 @@ static int line_of(const wf_cluster_conf *conf, const char *key)
 static wf_status make_named(const wf_cluster_conf *conf, const char *key, const char *path,
                             wf_err *err)
 {
-    wf_status rc = wf_make_dirs(path, err);
+    wf_status rc = wf_disk_make_dirs(wf_disk_posix(), path, err);
     int line = rc == WF_OK ? 0 : line_of(conf, key);
 
     return line ? wf_err_wrap(err, rc, "%s:%d: %s", conf->path, line, key) : rc;
@@ -79,7 +80,7 @@ wf_status wf_super_make_state(const wf_cluster_conf *conf, wf_err *err)
         if (snprintf(path, sizeof path, "%s/%s", conf->state_dir, folders[i]) >= PATH_MAX)
             return wf_fail(err, WF_INVALID, NULL, "the path %.200s... is too long",
                            conf->state_dir);
-        WF_TRY(wf_make_dirs(path, err));
+        WF_TRY(wf_disk_make_dirs(wf_disk_posix(), path, err));
     }
     return make_named(conf, "checkpoint_dir", conf->checkpoint_dir, err);
 }

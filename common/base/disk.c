@@ -159,9 +159,28 @@ wf_status wf_disk_replace(wf_disk *d, const char *path, const void *data, size_t
     return wf_disk_sync_dir(d, folder, err);
 }
 
+/* The folder `made` is durable in the one above it. */
+static wf_status keep_dir(wf_disk *d, const char *made, wf_err *err)
+{
+    char above[PATH_MAX];
+
+    WF_TRY(folder_of(made, above, err));
+    return wf_disk_sync_dir(d, above, err);
+}
+
+/* Of the folders that are there the last may be one whose maker ended before it was durable, unless
+ * the one above cannot be synced: then it was made in another way, and is another's to keep. */
+static wf_status keep_found(wf_disk *d, char found[], wf_err *err)
+{
+    wf_status rc = *found ? keep_dir(d, found, err) : WF_OK;
+
+    *found = 0;
+    return rc == WF_UNSUPPORTED ? WF_OK : rc;
+}
+
 wf_status wf_disk_make_dirs(wf_disk *d, const char *path, wf_err *err)
 {
-    char part[PATH_MAX], above[PATH_MAX];
+    char part[PATH_MAX], found[PATH_MAX] = "";
 
     if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part)
         return wf_fail(err, WF_INVALID, NULL, "the path %.200s... is too long", path);
@@ -171,14 +190,16 @@ wf_status wf_disk_make_dirs(wf_disk *d, const char *path, wf_err *err)
         if (was != '/' && was != 0)
             continue;
         *p = 0;
-        if (!wf_disk_exists(d, part)) {
+        if (wf_disk_exists(d, part)) {
+            memcpy(found, part, (size_t)(p - part) + 1);
+        } else {
+            WF_TRY(keep_found(d, found, err));
             WF_TRY(wf_disk_make_dir(d, part, err));
-            WF_TRY(folder_of(part, above, err));
-            WF_TRY(wf_disk_sync_dir(d, above, err));
+            WF_TRY(keep_dir(d, part, err));
         }
         *p = was;
         if (was == 0)
-            return WF_OK;
+            return keep_found(d, found, err);
     }
 }
 

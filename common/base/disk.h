@@ -86,6 +86,8 @@ WF_MUST_USE wf_status wf_disk_rename(wf_disk *d, const char *from, const char *t
 WF_MUST_USE wf_status wf_disk_remove(wf_disk *d, const char *path, wf_err *err);
 /* One folder, in one that is there; it is fine if it is there already. */
 WF_MUST_USE wf_status wf_disk_make_dir(wf_disk *d, const char *path, wf_err *err);
+/* Errors: WF_UNSUPPORTED for a folder that this user may not read, or of a file system that cannot;
+ * WF_IO. */
 WF_MUST_USE wf_status wf_disk_sync_dir(wf_disk *d, const char *path, wf_err *err);
 /* The names in a folder, sorted by bytes, without "." and ".."; in the arena. */
 WF_MUST_USE wf_status wf_disk_list(wf_disk *d, const char *path, wf_arena *arena,
@@ -103,7 +105,8 @@ WF_MUST_USE wf_status wf_disk_read_all(wf_disk *d, const char *path, size_t limi
  * After a crash the old content is there or the new, never a part. */
 WF_MUST_USE wf_status wf_disk_replace(wf_disk *d, const char *path, const void *data, size_t n,
                                       wf_err *err);
-/* The folder and those above it, each made durable in the one above. */
+/* The folder and those above it, each made durable in the one above; also the last that was there,
+ * whose maker may have ended before. */
 WF_MUST_USE wf_status wf_disk_make_dirs(wf_disk *d, const char *path, wf_err *err);
 /* A folder of files (no folders within) and the folder itself; WF_OK when it is not there. */
 WF_MUST_USE wf_status wf_disk_remove_dir(wf_disk *d, const char *path, wf_err *err);

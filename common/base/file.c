@@ -95,14 +95,15 @@ wf_status wf_write_all(int fd, const void *data, size_t n, const char *path, wf_
 wf_status wf_sync_dir(const char *path, wf_err *err)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    wf_status rc = WF_OK;
+    int errnum = fd < 0 || fsync(fd) != 0 ? errno : 0;
 
-    if (fd < 0)
-        return wf_fail_errno(err, errno, NULL, "cannot open folder %s", path);
-    if (fsync(fd) != 0)
-        rc = wf_fail_errno(err, errno, NULL, "cannot sync folder %s", path);
-    close(fd);
-    return rc;
+    if (fd >= 0)
+        close(fd);
+    if (errnum == EACCES || errnum == EROFS || errnum == EINVAL)
+        return wf_fail(err, WF_UNSUPPORTED, NULL,
+                       "cannot sync folder %s: it may not be read, or its file system has no sync",
+                       path);
+    return errnum ? wf_fail_errno(err, errnum, NULL, "cannot sync folder %s", path) : WF_OK;
 }
 
 /* `named`: the path that it gets in the end, in `folder`; for messages. */

@@ -28,7 +28,8 @@ void wf_path_shown(const char *path, char out[PATH_MAX]);
 /* Removes a file, or a folder and all in it; links are removed and not followed. It is fine if it
  * is not there. Errors: WF_IO with what is still there. */
 WF_MUST_USE wf_status wf_remove_tree(const char *path, wf_err *err);
-/* Makes the names in a folder durable (fsync of the folder). */
+/* Makes the names in a folder durable (fsync of the folder). Errors: WF_UNSUPPORTED for a folder
+ * that this user may not read, or of a file system that cannot; WF_NOTFOUND; WF_IO. */
 WF_MUST_USE wf_status wf_sync_dir(const char *path, wf_err *err);
 /* All n bytes, through short writes and EINTR. `path` is for the message. */
 WF_MUST_USE wf_status wf_write_all(int fd, const void *data, size_t n, const char *path,

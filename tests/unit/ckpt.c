@@ -412,6 +412,38 @@ static void write_initial(wf_disk *d)
     wf_tensor_free(&e);
 }
 
+/* Makes /a/b/c with the n-th call of the disk failing, and again without; then the power goes.
+ * Whether the disk was called as often. */
+static bool make_twice(uint64_t n, uint64_t seed)
+{
+    static const char *const folders[] = {"/a", "/a/b", "/a/b/c"};
+    wf_memdisk *m = wf_memdisk_new();
+    wf_disk *d = wf_memdisk_disk(m);
+    wf_status rc;
+    bool failed;
+
+    wf_memdisk_fail(m, n, EIO, false);
+    rc = wf_disk_make_dirs(d, folders[2], NULL);
+    failed = wf_memdisk_calls(m) >= n;
+    assert_true(rc == WF_OK || failed);
+    wf_memdisk_fail(m, 0, 0, false);
+    assert_int_equal(wf_disk_make_dirs(d, folders[2], NULL), WF_OK);
+    wf_memdisk_crash(m, seed);
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        assert_true(wf_disk_exists(d, folders[i]));
+    wf_memdisk_free(&m);
+    return failed;
+}
+
+/* Whoever finds a folder makes it durable: who made it may have failed, or ended, before. */
+static void folders_stay_whoever_made_them(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 16; seed++)
+        for (uint64_t n = 1; make_twice(n, seed); n++)
+            ;
+}
+
 static void every_flipped_byte_of_first_values_is_found(void **state)
 {
     wf_memdisk *m = wf_memdisk_new();
@@ -450,6 +482,7 @@ int main(void)
         cmocka_unit_test(every_cut_short_file_is_passed_over),
         cmocka_unit_test(shards_of_two_checkpoints_do_not_mix),
         cmocka_unit_test(a_folder_under_another_number_is_no_checkpoint),
+        cmocka_unit_test(folders_stay_whoever_made_them),
         cmocka_unit_test(every_flipped_byte_of_first_values_is_found),
     };
 
