@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The seeds of the fuzzer: small valid models that hold each operation.
 
-    corpus.py FOLDER
+    corpus_model.py FOLDER
 
 An operation with a gradient has its smallest case of tests/parity/onnx_gradients.py, with a loss to
 train by; others have their smallest case of onnx's node suite. What the fuzzer found lies in the same

@@ -1,25 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/fuzz/model.c - the way of a model file up to the first step. */
-#include "tests/fuzz/model.h"
+/* tests/fuzz/model.c - the way of an ONNX model up to the first step: it is read, compiled for
+ * training and as it stands, sent through a file as the master does, and planned for batches of 2.
+ */
 #include "common/base/bytes.h"
 #include "common/compile/compile.h"
 #include "common/exec/exec.h"
 #include "common/onnx/onnx.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { PLANNED_INPUTS = 32, BATCH = 2, PLAN_BYTES = 64 << 20 };
-
-/* A refusal without a sentence helps nobody. */
-static bool refused(wf_status rc, const wf_err *err)
-{
-    if (rc != WF_OK && !err->what[0]) {
-        fprintf(stderr, "refused with status %d and no words\n", (int)rc);
-        abort();
-    }
-    return rc != WF_OK;
-}
 
 /* What was open has two elements, but for inputs whose rank is not known: those are refused. */
 static void plan(const wf_graph *g)
@@ -42,7 +34,7 @@ static void plan(const wf_graph *g)
         options.n_shapes++;
     }
     rc = wf_plan_new(g, &options, &p, &err);
-    (void)refused(rc, &err);
+    (void)wf_fuzz_refused(rc, &err);
     wf_plan_free(&p);
 }
 
@@ -54,7 +46,7 @@ static void send(const wf_graph *g)
     wf_err err = {0};
     wf_status rc = wf_onnx_encode(g, &bytes, &err);
 
-    if (!refused(rc, &err)) {
+    if (!wf_fuzz_refused(rc, &err)) {
         rc = wf_onnx_decode(bytes.data, bytes.size, NULL, &received, &err);
         if (rc != WF_OK) {
             fprintf(stderr, "a graph that weft wrote cannot be read: %s\n", err.what);
@@ -77,17 +69,17 @@ static void compile(const wf_graph *g, wf_compile_mode mode)
     wf_compiled *c = NULL;
     wf_err err = {0};
 
-    if (!refused(wf_compile(&spec, &c, &err), &err))
+    if (!wf_fuzz_refused(wf_compile(&spec, &c, &err), &err))
         send(c->graph);
     wf_compiled_free(&c);
 }
 
-void wf_fuzz_model(const uint8_t *data, size_t n)
+void wf_fuzz(const uint8_t *data, size_t n)
 {
     wf_graph *g = NULL;
     wf_err err = {0};
 
-    if (!refused(wf_onnx_decode(data, n, NULL, &g, &err), &err)) {
+    if (!wf_fuzz_refused(wf_onnx_decode(data, n, NULL, &g, &err), &err)) {
         compile(g, WF_COMPILE_TRAIN);
         compile(g, WF_COMPILE_RUN);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/fuzz/target.c - the door by which libFuzzer comes in. */
 #include "tests/fuzz/target.h"
-#include "tests/fuzz/model.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <cblas.h>
 
@@ -14,6 +14,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    wf_fuzz_model(data, n);
+    wf_fuzz(data, n);
     return 0;
 }
