@@ -10,16 +10,18 @@
  *   O4  a cut's number is used once, and has one chief, whose commit alone is granted
  *   O5  with one worker, the weights of step t hold its own parts up to
  *       max(base, t - 1 - pipeline)
- *   O6  a checkpoint fails by the disk alone, or because a slice moved meanwhile
+ *   O6  a checkpoint fails by the disk alone, or because a slice moved meanwhile; unless its chief
+ *       or its generation was given up
  *   O7  a job that is to go on from a step goes on from there, in every generation until a
  *       checkpoint of what follows is committed
  *   O8  a process that hangs is given up before its own watchdog ends it
  *   O9  without a fault that would be a reason nobody is given up, and over connections that do not
  *       break nothing is sent twice
+ *   O10 the log of a slice has a line for each update, no part of an incarnation twice, those of
+ *       one incarnation in order, and each part that was acknowledged; a slice that is restored
+ *       brings its log
  *   O11 where staleness is bounded by s, no worker begins a step whose clock is more than s + 1
- * ahead of another's, who may have joined since the weights came O10 the log of a slice has a line
- * for each update, no part of an incarnation twice, those of one incarnation in order, and each
- * part that was acknowledged; a slice that is restored brings its log
+ *       ahead of another's, who may have joined since the weights came
  */
 #include "common/wire/control.h"
 #include "common/wire/control.pb-c.h"
