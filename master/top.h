@@ -8,6 +8,7 @@
 #include "master/epoch/epoch.h"
 #include "master/epoch/growth.h"
 #include "master/epoch/left_out.h"
+#include "master/epoch/metrics.h"
 #include "master/epoch/returned.h"
 #include "master/epoch/splits.h"
 #include "master/generation/generation.h"

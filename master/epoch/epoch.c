@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* master/epoch/epoch.c */
 #include "master/epoch/epoch.h"
-#include "common/base/clock.h"
 #include "common/base/size.h"
 #include "common/conf/conf.h"
 #include "common/wire/control.h"
 #include "master/epoch/growth.h"
 #include "master/epoch/left_out.h"
+#include "master/epoch/metrics.h"
 #include "master/epoch/split_size.h"
 #include "master/epoch/splits.h"
 
-#include <jansson.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -162,73 +160,6 @@ static uint64_t choose_split(const wf_master *m, const wf_job *j)
     return wf_split_size(n, m->n_workers, &job) * p->batch;
 }
 
-/* ---- metrics ---- */
-
-static void forget_trained(wf_epoch *e)
-{
-    wf_measures_close(e->trained, e->n_trained);
-    e->n_trained = 0;
-}
-
-uint32_t wf_epoch_trained(wf_job *j, wf_tally to[])
-{
-    wf_epoch *e = j->epoch;
-
-    if (!e->n_trained) {
-        memcpy(to, e->before, e->n_before * sizeof *to);
-        return e->n_before;
-    }
-    for (uint32_t i = 0; i < e->n_trained; i++)
-        wf_tally_keep(&to[i], &e->trained[i]);
-    return e->n_trained;
-}
-
-static const char VAL[] = "val_", EPOCH[] = "epoch";
-
-size_t wf_epoch_metrics(const wf_job *j, wf_epoch_numbers *to)
-{
-    const wf_epoch *e = j->epoch;
-
-    if (!e->eval_epoch)
-        return 0;
-    for (uint32_t i = 0; i <= e->n_eval; i++) {
-        weft__option__init(&to->rows[i]);
-        if (i == 0)
-            snprintf(to->names[i], sizeof to->names[i], "%s", EPOCH);
-        else
-            snprintf(to->names[i], sizeof to->names[i], "%s%s", VAL, e->eval[i - 1].name);
-        to->rows[i].name = to->names[i];
-        to->rows[i].value = i == 0 ? e->eval_epoch : wf_tally_mean(&e->eval[i - 1], 0);
-        to->list[i] = &to->rows[i];
-    }
-    return e->n_eval + 1;
-}
-
-/* Of a checkpoint that the job goes back to: the metrics are of its weights from here on. Those of
- * the same evaluation stay, whose counts are known. */
-static void restore_metrics(wf_epoch *e, const Weft__Ledger *l)
-{
-    uint32_t epoch = 0;
-
-    for (size_t i = 0; i < l->n_metrics; i++)
-        if (strcmp(l->metrics[i]->name, EPOCH) == 0)
-            epoch = (uint32_t)l->metrics[i]->value;
-    if (epoch == e->eval_epoch)
-        return;
-    e->eval_epoch = epoch;
-    e->n_eval = 0;
-    for (size_t i = 0; i < l->n_metrics && e->n_eval < WF_MASTER_METRICS; i++) {
-        wf_tally *t = &e->eval[e->n_eval];
-
-        if (strncmp(l->metrics[i]->name, VAL, strlen(VAL)) != 0)
-            continue;
-        snprintf(t->name, sizeof t->name, "%s", l->metrics[i]->name + strlen(VAL));
-        t->sum = l->metrics[i]->value;
-        t->count = 1;
-        e->n_eval++;
-    }
-}
-
 /* ---- opened and closed ---- */
 
 static wf_status open_epoch(wf_job *j, uint32_t epoch, uint64_t records, uint64_t split_records,
@@ -237,7 +168,7 @@ static wf_status open_epoch(wf_job *j, uint32_t epoch, uint64_t records, uint64_
     WF_TRY(wf_ledger_begin_files(&j->epoch->ledger, epoch, records, split_records,
                                  j->epoch->shards.n, j->epoch->shards.ends, err));
     j->epoch->shard_files = j->epoch->shards.n;
-    forget_trained(j->epoch);
+    wf_epoch_forget_trained(j->epoch);
     move(j, WF_EPOCH_WAS_OPENED);
     wf_near_apply(j);
     return WF_OK;
@@ -275,7 +206,7 @@ wf_status wf_epoch_restore(wf_master *m, wf_job *j, const Weft__Ledger *l, wf_er
 
     j->epoch->train_records = l->records;
     j->next_cut = l->next_cut;
-    restore_metrics(j->epoch, l);
+    wf_epoch_restore_metrics(j->epoch, l);
     if (j->prepared->grows) {
         if (wf_growth_restore(j, l, &why) != WF_OK)
             return wf_job_enter(m, j, WF_JOB_FAIL, &why, err);
@@ -348,7 +279,7 @@ void wf_epoch_begin_generation(wf_job *j)
     wf_rounds_close(&j->rounds);
     j->epoch->steps_before = j->epoch->records_before = 0;
     j->epoch->marked_cut = 0;
-    forget_trained(j->epoch);
+    wf_epoch_forget_trained(j->epoch);
     j->epoch->callbacks = (wf_callbacks_state){0};
 }
 
@@ -377,67 +308,6 @@ static void decide(wf_master *m, wf_job *j)
             wf_job_note(m, j, "job.callback", "%s", line);
 }
 
-static void add_metrics(const wf_tally list[], uint32_t n, const char *prefix, json_t *numbers,
-                        char *text, size_t size)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        double value = wf_tally_mean(&list[i], (double)NAN);
-        size_t at = strlen(text);
-
-        snprintf(text + at, size - at, "  %s%.63s %.4f", prefix, list[i].name, value);
-        json_object_set_new(numbers, list[i].name, /* JSON has no other numbers */
-                            isfinite(value) ? json_real(value) : json_null());
-    }
-}
-
-/* Each epoch of a run has the same numbers, in the same order, known or not. */
-static void add_names(Weft__Output *const outputs[], size_t n, json_t *numbers)
-{
-    char name[WF_MEASURE_NAME];
-
-    for (size_t i = 0; i < n; i++) {
-        snprintf(name, sizeof name, "%s", outputs[i]->label); /* as a measure has it */
-        json_object_set_new(numbers, name, json_null());
-    }
-}
-
-/* An epoch is over: a line for people, and its numbers for programs. */
-static void tell_epoch(wf_master *m, wf_job *j, const char *failed)
-{
-    wf_epoch *e = j->epoch;
-    uint32_t epoch = e->ledger.epoch + 1;
-    double rate = e->callbacks.rate > 0 ? e->callbacks.rate : j->prepared->callbacks.rate;
-    json_t *numbers = json_object(), *train = json_object(), *val = json_object();
-    const Weft__Start *start = &j->prepared->start;
-    char facts[512] = "", of[24] = "";
-
-    add_names(start->train_outputs, start->n_train_outputs, train);
-    add_names(start->eval_outputs, j->prepared->evaluates ? start->n_eval_outputs : 0, val);
-    e->n_before = 0;
-    if (e->n_trained)
-        e->n_before = wf_epoch_trained(j, e->before);
-    add_metrics(e->before, e->n_before, "", train, facts, sizeof facts);
-    if (failed[0])
-        snprintf(facts, sizeof facts, "  the evaluation failed: %.240s", failed);
-    else if (e->eval_epoch == epoch)
-        add_metrics(e->eval, e->n_eval, VAL, val, facts, sizeof facts);
-    json_object_set_new(numbers, "epoch", json_integer(epoch));
-    if (wf_job_grows(j)) {
-        json_object_set_new(numbers, "files", json_integer((json_int_t)j->rounds.n_files));
-        json_object_set_new(numbers, "records", json_integer((json_int_t)e->train_records));
-    }
-    json_object_set_new(numbers, "elapsed_s",
-                        json_real((double)(m->now_ns - j->began_ns) / WF_NS_PER_S));
-    if (rate > 0) /* 0: it follows a schedule */
-        json_object_set_new(numbers, "learning_rate", json_real(rate));
-    json_object_set_new(numbers, "train", train);
-    json_object_set_new(numbers, "val", val);
-    if (j->prepared->epochs != WF_EPOCHS_ANY)
-        snprintf(of, sizeof of, "/%lu", (unsigned long)j->prepared->epochs);
-    wf_job_note_with(m, j, "job.epoch", &numbers, "epoch %u%s:%s", epoch, of,
-                     facts + (facts[0] != 0));
-}
-
 /* The open epoch is evaluated: all of its records, or it could not be. */
 static wf_status evaluated(wf_master *m, wf_job *j, const char *failed, wf_err *err)
 {
@@ -453,7 +323,7 @@ static wf_status evaluated(wf_master *m, wf_job *j, const char *failed, wf_err *
         wf_tally_keep(&e->eval[i], &from->measures[i]);
     wf_evaluation_close(from);
     move(j, WF_EPOCH_WAS_EVALUATED);
-    tell_epoch(m, j, failed);
+    wf_epoch_tell(m, j, failed);
     if (!failed[0])
         decide(m, j);
     return wf_epoch_journal(m, j, err);
@@ -586,7 +456,7 @@ wf_status wf_epoch_advance(wf_master *m, wf_job *j, bool holding, bool cut_open,
     if (e->state == WF_EPOCH_TRAINING) {
         move(j, WF_EPOCH_WAS_EVALUATED);
         if (!j->prepared->predicts)
-            tell_epoch(m, j, "");
+            wf_epoch_tell(m, j, "");
     }
     if (e->callbacks.save) { /* before anything changes these weights */
         j->cut_wanted = true;

@@ -108,16 +108,6 @@ void wf_epoch_begin_generation(wf_job *j);
  */
 WF_MUST_USE wf_status wf_epoch_journal(wf_master *m, const wf_job *j, wf_err *err);
 WF_MUST_USE wf_status wf_epoch_replay(wf_job *j, const Weft__EpochRecord *r, wf_err *err);
-/* Metrics of training since the epoch began, or of the epoch before until there are any, to
- * [WF_MASTER_METRICS]; returns how many. */
-uint32_t wf_epoch_trained(wf_job *j, wf_tally to[]);
-/* What a checkpoint keeps of the last evaluation, as options of a message; names have room for
- * WF_MASTER_METRICS + 1. Returns how many. */
-typedef struct wf_epoch_numbers {
-    char names[WF_MASTER_METRICS + 1][80];
-    Weft__Option rows[WF_MASTER_METRICS + 1], *list[WF_MASTER_METRICS + 1];
-} wf_epoch_numbers;
-size_t wf_epoch_metrics(const wf_job *j, wf_epoch_numbers *to);
 /* The state of the job's callbacks as options of a message; rows and list have room for
  * WF_CALLBACKS_NUMBERS. */
 size_t wf_epoch_callbacks(const wf_job *j, Weft__Option rows[], Weft__Option *list[]);
