@@ -93,6 +93,7 @@ wf_status wf_ps_announce_map(wf_ps *ps, wf_err *err)
     wf_ps_count_anew(ps);
     for (uint32_t i = 0; i < ps->n_workers; i++) {
         wf_ps_close_pulls(ps, ps->workers[i]);
+        ps->workers[i]->denied = true; /* by whatever map: another slice may have a newer one */
         WF_TRY(say_denied(ps, ps->workers[i], ps->generation, 0, err));
     }
     wf_ps_share_room(ps);

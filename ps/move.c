@@ -15,8 +15,10 @@
  * The lists of workers end on either ps, when it has taken the slice and when it has given it up,
  * and what was sent before that must not count after it. So the giver's map has a version of its
  * own from then on, one more than the move's: a worker that has learnt of the move from the taker
- * is denied until it has heard the giver too. Workers wait for the state's way alone, since the
- * freeze begins when the taker is reached.
+ * is denied until it has heard the giver too. It may have a newer one still by a move of another
+ * slice; so no push counts before a new list, or what follows one that was denied would be applied
+ * before it. Workers wait for the state's way alone, since the freeze begins when the taker is
+ * reached.
  *
  * A link that breaks costs nothing: the state is sent again over the fresh one, and a taker that
  * has the slice already says so again. A taker that is not reached for some seconds ends the move.
@@ -273,8 +275,13 @@ static wf_status learn_clocks(wf_ps *ps, const Weft__SliceState *head, wf_err *e
         const Weft__ClockRow *row = head->clocks[i];
 
         if (wf_ps_in_view(ps, row->incarnation))
-            WF_TRY(wf_clocks_learn(
-                &ps->clocks, &(wf_clock){row->incarnation, row->shift, row->at, row->last}, err));
+            WF_TRY(wf_clocks_learn(&ps->clocks,
+                                   &(wf_clock){.incarnation = row->incarnation,
+                                               .shift = row->shift,
+                                               .at = row->at,
+                                               .last = row->last,
+                                               .number = row->number},
+                                   err));
     }
     return WF_OK;
 }

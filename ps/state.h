@@ -46,9 +46,9 @@ typedef struct wf_ps_pull {
 
 typedef struct wf_ps_worker {
     wf_peer *peer;
-    uint32_t at;    /* place in ps->workers */
-    bool in_view;   /* P4 */
-    bool denied;    /* a push, for a slice on its way: none behind it counts before a new list */
+    uint32_t at;  /* place in ps->workers */
+    bool in_view; /* P4 */
+    bool denied;  /* a push, of a slice on its way, or its lists: no push counts before a new one */
     bool is_behind; /* in the list of those with a pull that is behind */
     struct wf_ps_worker *next_behind;
     wf_ps_list lists[WF_PS_MAX_LISTS];

@@ -222,6 +222,27 @@ static uint32_t acks(const world *w)
     return n;
 }
 
+/* The worker lists slices of a ps. */
+static void list(world *w, uint32_t ps, uint32_t slices[], uint32_t n, uint32_t map)
+{
+    Weft__List body = WEFT__LIST__INIT;
+    wf_msg *m = NULL;
+
+    body.slices = slices;
+    body.n_slices = n;
+    assert_int_equal(wf_net_msg(w->worker.net, WF_LIST, &m, NULL), WF_OK);
+    assert_int_equal(wf_control_put(m, &body.base, NULL), WF_OK);
+    send_message(&w->worker, ps, m, map);
+    turn(w, 30);
+    assert_non_null(newest(&w->worker, WF_LIST_OK));
+}
+
+/* Slice 1 has come to a ps, where the worker lists it. */
+static void list_moved(world *w, uint32_t ps, uint32_t map)
+{
+    list(w, ps, (uint32_t[]){1}, 1, map);
+}
+
 /* Requires that the newest denial is of that map, and says where a slice is since `version`. */
 static void assert_told(const world *w, uint32_t map, uint32_t version, uint32_t slice, uint32_t ps)
 {
@@ -370,6 +391,7 @@ static void a_slice_moves_with_its_slots_its_log_and_what_it_has_seen(void **sta
     assert_non_null(find(w, 1, 1));
     assert_int_equal(find(w, 1, 1)->updates, 2);
     assert_int_equal(find(w, 1, 1)->ops->digest(find(w, 1, 1)), digest);
+    list_moved(w, 1, 7);
     push(w, 1, 1, 2, 7); /* its acknowledgement was lost, for all that the worker knows */
     assert_int_equal(acks(w), 3);
     assert_int_equal(find(w, 1, 1)->updates, 2);
@@ -381,17 +403,27 @@ static void a_slice_moves_with_its_slots_its_log_and_what_it_has_seen(void **sta
 /* The worker lists all slices of ps 0 but slice 1, which is on its way or gone. */
 static void list_others(world *w, uint32_t map)
 {
-    Weft__List body = WEFT__LIST__INIT;
-    uint32_t slices[] = {0, 2, 3};
-    wf_msg *m = NULL;
+    list(w, 0, (uint32_t[]){0, 2, 3}, 3, map);
+}
 
-    body.slices = slices;
-    body.n_slices = 3;
-    assert_int_equal(wf_net_msg(w->worker.net, WF_LIST, &m, NULL), WF_OK);
-    assert_int_equal(wf_control_put(m, &body.base, NULL), WF_OK);
-    send_message(&w->worker, 0, m, map);
-    turn(w, 30);
-    assert_non_null(newest(&w->worker, WF_LIST_OK));
+/* Two slices are on their way in turn. The word of the second has a newer map than the giver of the
+ * first, whose own word is late. */
+static void nothing_counts_before_a_new_list_by_whatever_map(void **state)
+{
+    world *w = begin_job(state, 2);
+
+    order_move(w, 1, 1, 7);
+    turn(w, 200);
+    push(w, 0, 2, 3, 7); /* the map is an old one */
+    push(w, 0, 2, 4, 99);
+    push(w, 1, 1, 4, 99);
+    assert_int_equal(acks(w), 2);
+    assert_int_equal(find(w, 0, 2)->updates, 0);
+    list_others(w, 99);
+    push(w, 0, 2, 3, 99);
+    push(w, 0, 2, 4, 99);
+    assert_int_equal(acks(w), 4);
+    assert_int_equal(find(w, 0, 2)->updates, 2);
 }
 
 static void a_worker_with_an_older_map_is_told_where_the_slice_is(void **state)
@@ -542,6 +574,7 @@ static void a_slice_is_served_until_its_taker_is_reached(void **state)
     turn(w, 2000);
     assert_int_equal(moved(w), WF_OK);
     assert_int_equal(find(w, 1, 1)->updates, 3);
+    list_moved(w, 1, 7);
     push(w, 1, 1, 4, 7);
     assert_int_equal(find(w, 1, 1)->updates, 4);
 }
@@ -661,12 +694,14 @@ static void a_slice_comes_back(void **state)
 
     order_move(w, 1, 1, 7);
     turn(w, 200);
+    list_moved(w, 1, 7);
     push(w, 1, 1, 3, 7);
     order_move(w, 1, 0, 8);
     turn(w, 200);
     assert_int_equal(moved(w), WF_OK);
     assert_null(find(w, 1, 1));
     assert_int_equal(find(w, 0, 1)->updates, 3);
+    list_moved(w, 0, 8);
     push(w, 0, 1, 3, 8);
     push(w, 0, 1, 4, 8);
     assert_int_equal(find(w, 0, 1)->updates, 4);
@@ -699,6 +734,7 @@ static void who_a_newer_view_has_removed_is_not_applied_twice(void **state)
     order_move(w, 1, 1, 7);
     turn(w, 200);
     if (moved(w) == WF_OK) {
+        list_moved(w, 1, 7);
         push(w, 1, 1, 2, 7);
         assert_int_equal(find(w, 1, 1)->updates, 2);
     }
@@ -727,6 +763,8 @@ int main(void)
                                         begin, end),
         cmocka_unit_test_setup_teardown(a_worker_with_an_older_map_is_told_where_the_slice_is,
                                         begin, end),
+        cmocka_unit_test_setup_teardown(nothing_counts_before_a_new_list_by_whatever_map, begin,
+                                        end),
         cmocka_unit_test_setup_teardown(a_worker_of_another_generation_is_answered_in_its_own,
                                         begin, end),
         cmocka_unit_test_setup_teardown(a_slice_on_its_way_is_not_changed, begin, end),
