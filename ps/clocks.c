@@ -45,7 +45,7 @@ wf_status wf_clocks_join(wf_clocks *c, uint64_t incarnation, uint32_t number, ui
     const wf_clock *row = find(c, incarnation);
     uint32_t least = UINT32_MAX;
 
-    if (row && row->number && row->number == number) { /* C3 */
+    if (row && row->here && row->number == number) { /* C3 */
         *clock = (uint32_t)(step + row->shift);
         return WF_OK;
     }
@@ -54,7 +54,8 @@ wf_status wf_clocks_join(wf_clocks *c, uint64_t incarnation, uint32_t number, ui
         if (c->rows[i].last == UINT32_MAX)
             least = WF_MIN(least, c->rows[i].at);
     *clock = WF_MAX(least == UINT32_MAX ? 1 : least, c->done + 1);
-    return add(c, (wf_clock){incarnation, (int64_t)*clock - step, *clock, UINT32_MAX, number}, err);
+    return add(c, (wf_clock){incarnation, (int64_t)*clock - step, *clock, UINT32_MAX, number, true},
+               err);
 }
 
 wf_status wf_clocks_note(wf_clocks *c, uint64_t incarnation, uint32_t step, uint32_t clock,
@@ -65,7 +66,7 @@ wf_status wf_clocks_note(wf_clocks *c, uint64_t incarnation, uint32_t step, uint
 
     *moved = false;
     if (!row)
-        return add(c, (wf_clock){incarnation, shift, clock, UINT32_MAX}, err);
+        return add(c, (wf_clock){incarnation, shift, clock, UINT32_MAX, 0, false}, err);
     *moved = shift > row->shift;
     row->shift = WF_MAX(row->shift, shift); /* C2 */
     row->at = WF_MAX(row->at, clock);
@@ -80,6 +81,11 @@ wf_status wf_clocks_learn(wf_clocks *c, const wf_clock *row, wf_err *err)
 
     if (!mine)
         return add(c, *row, err);
+    if (row->number && mine->number && row->number != mine->number) { /* C4 */
+        if (row->number > mine->number)
+            *mine = *row;
+        return WF_OK;
+    }
     if (row->at > mine->last) /* it has come in since it left here; joins go beyond what was */
         mine->last = row->last;
     mine->shift = WF_MAX(mine->shift, row->shift);

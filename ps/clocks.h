@@ -13,6 +13,7 @@
  *       are applied to it (s: the staleness)
  *   C2  a worker's shift and the clock that it works at never go down while it is in
  *   C3  a join has one answer: the worker may work by the first when it asks a second time
+ *   C4  what another ps knows of an earlier join of a worker changes nothing
  */
 #ifndef WF_PS_CLOCKS_H
 #define WF_PS_CLOCKS_H
@@ -27,7 +28,8 @@ typedef struct wf_clock {
     int64_t shift;   /* the clock of a step, minus the step's number */
     uint32_t at;     /* the clock of the step that it works at */
     uint32_t last;   /* that of its last step; UINT32_MAX while it is in */
-    uint32_t number; /* of its last join, here; 0: it has joined elsewhere */
+    uint32_t number; /* of the join that all this is of; 0: it is not known */
+    bool here;       /* it has joined here by that number, and was answered */
 } wf_clock;
 
 typedef struct wf_clocks {
@@ -49,8 +51,9 @@ WF_MUST_USE wf_status wf_clocks_join(wf_clocks *c, uint64_t incarnation, uint32_
  */
 WF_MUST_USE wf_status wf_clocks_note(wf_clocks *c, uint64_t incarnation, uint32_t step,
                                      uint32_t clock, bool *moved, wf_err *err);
-/* What another ps knows of a worker, which has given a slice: the later of the two counts. Errors:
- * WF_NOMEM. */
+/* What another ps knows of a worker, which has given a slice: the later join counts (C4), and of
+ * the same one the later clock. When all have left the next join is at clock 1 again, so that a
+ * clock does not tell which join is the later. Errors: WF_NOMEM. */
 WF_MUST_USE wf_status wf_clocks_learn(wf_clocks *c, const wf_clock *row, wf_err *err);
 /* It leaves, and its last step was that of clock `last`, parts of which may be on their way; 0: it
  * makes none that anybody is to wait for. Whether it was in. */

@@ -46,6 +46,7 @@ static wf_status put_clocks(const wf_clocks *clocks, Weft__SliceState *head, wf_
         rows[i].shift = from->shift;
         rows[i].at = from->at;
         rows[i].last = from->last;
+        rows[i].number = from->number;
         head->clocks[head->n_clocks++] = &rows[i];
     }
     return WF_OK;

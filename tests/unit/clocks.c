@@ -175,17 +175,41 @@ static void who_has_come_in_again_is_in(void **unused)
     (void)unused;
     assert_int_equal(wf_clocks_note(&c, 11, 3, 4, &moved, NULL), WF_OK);
     assert_true(wf_clocks_leave(&c, 11, 4));
-    assert_int_equal(wf_clocks_learn(&c, &(wf_clock){11, 1, 4, UINT32_MAX}, NULL), WF_OK);
+    assert_int_equal(wf_clocks_learn(&c, &(wf_clock){11, 1, 4, UINT32_MAX, 0, false}, NULL), WF_OK);
     assert_int_equal(row_of(&c, 11)->last, 4); /* the other has not heard yet that it left */
     assert_int_equal(wf_clocks_note(&c, 11, 4, 6, &moved, NULL), WF_OK);
     assert_int_equal(row_of(&c, 11)->last, UINT32_MAX);
     assert_true(wf_clocks_leave(&c, 11, 6));
-    assert_int_equal(wf_clocks_learn(&c, &(wf_clock){11, 4, 9, UINT32_MAX}, NULL), WF_OK);
+    assert_int_equal(wf_clocks_learn(&c, &(wf_clock){11, 4, 9, UINT32_MAX, 0, false}, NULL), WF_OK);
     assert_int_equal(row_of(&c, 11)->last, UINT32_MAX);
     assert_int_equal(row_of(&c, 11)->at, 9);
     assert_int_equal(row_of(&c, 11)->shift, 4);
-    assert_int_equal(wf_clocks_learn(&c, &(wf_clock){22, 0, 2, 5}, NULL), WF_OK);
+    assert_int_equal(wf_clocks_learn(&c, &(wf_clock){22, 0, 2, 5, 0, false}, NULL), WF_OK);
     assert_int_equal(row_of(&c, 22)->last, 5);
+    wf_clocks_close(&c);
+}
+
+/* All had left, and the next join is at the first clock again. Who gives a slice has not heard of
+ * either, and says what it was before; or has, and this one has not. */
+static void what_was_before_a_join_counts_no_more(void **unused)
+{
+    wf_clocks c = {.staleness = 1};
+    uint32_t clock;
+
+    (void)unused;
+    assert_int_equal(wf_clocks_join(&c, 11, 3, 11, &clock, NULL), WF_OK);
+    assert_int_equal(clock, 1);
+    assert_int_equal(wf_clocks_learn(&c, &(wf_clock){11, 1, 11, UINT32_MAX, 2, false}, NULL),
+                     WF_OK);
+    assert_int_equal(row_of(&c, 11)->shift, -10);
+    assert_int_equal(wf_clocks_join(&c, 22, 1, 7, &clock, NULL), WF_OK);
+    assert_int_equal(clock, 1);
+    assert_int_equal(wf_clocks_learn(&c, &(wf_clock){22, -20, 1, UINT32_MAX, 2, false}, NULL),
+                     WF_OK);
+    assert_int_equal(row_of(&c, 22)->shift, -20);
+    assert_int_equal(wf_clocks_join(&c, 22, 2, 21, &clock, NULL), WF_OK); /* its first word here */
+    assert_int_equal(clock, 1);
+    assert_int_equal(row_of(&c, 22)->number, 2);
     wf_clocks_close(&c);
 }
 
@@ -216,6 +240,7 @@ int main(void)
         cmocka_unit_test(a_worker_waits_for_steps_that_are_older_than_its_clock_and_the_staleness),
         cmocka_unit_test(the_last_one_never_waits_and_nobody_runs_away),
         cmocka_unit_test(who_has_come_in_again_is_in),
+        cmocka_unit_test(what_was_before_a_join_counts_no_more),
         cmocka_unit_test(who_asks_again_is_told_the_same),
     };
 
