@@ -2,6 +2,7 @@
 """Arrays of Python and tensors of libweft, without a copy where their layouts allow it."""
 from __future__ import annotations
 
+import collections.abc
 import ctypes
 from typing import TYPE_CHECKING, Any, Iterator
 
@@ -43,12 +44,33 @@ def as_array(value: Any, what: str) -> "np.ndarray":
             raise errors.WrongType(f"{what}: its memory cannot be read ({e})",
                                    "convert it to float32 on the cpu") from None
     else:
+        _refuse_indexed(value, what)
         try:
             array = np.asarray(value)
         except ValueError as e:
             raise errors.ShapeError(f"{what}: it is no array ({e})",
                                     "give rows of one length", "WEFT_SHAPE") from None
     return _settle_dtype(array, what)
+
+
+def _refuse_indexed(value: Any, what: str) -> None:
+    """numpy asks what it does not know for items until one fails, which may be for ever."""
+    known = isinstance(value, (collections.abc.Sequence, collections.abc.Mapping)) or any(
+        hasattr(value, name) for name in ("__array__", "__array_interface__", "__array_struct__"))
+    if not known and hasattr(value, "__getitem__") and hasattr(value, "__len__") and (
+            not _is_buffer(value)):
+        raise errors.WrongType(
+            f"{what}: a {type(value).__name__} gives items by index, and is no array",
+            "give arrays, or batches: torch.utils.data.DataLoader(it, batch_size=32) of a data set of "
+            "records, keras.utils.PyDataset for one of batches")
+
+
+def _is_buffer(value: Any) -> bool:
+    try:
+        memoryview(value).release()
+    except TypeError:
+        return False
+    return True
 
 
 def _settle_dtype(array: "np.ndarray", what: str) -> "np.ndarray":

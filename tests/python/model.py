@@ -285,6 +285,15 @@ def test_generators():
     weft.data.LIMIT_BYTES = was
     kit.raises(weft.Error, "gives no batch", lambda: m.fit(iter([]), verbose=0))
 
+    class ByIndex:  # which numpy would never stop to ask
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, i):
+            return X[:8], Y[:8]
+
+    kit.raises(TypeError, "a ByIndex gives items by index", lambda: m.fit(ByIndex(), verbose=0))
+
 
 def test_tables():
     class Table:  # of Arrow, as far as it is asked
