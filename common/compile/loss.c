@@ -174,8 +174,8 @@ static void choose_logits(const wf_unit *u, wf_goal *g)
     logits = before_activation(g->scores, g->row->activation);
     if (logits)
         g->scores = logits;
-    else if (way == WF_COMPILE_LOGITS_FALSE ||
-             (!strcmp(g->row->activation, "Softmax") && wf_makes_shares(g->scores)))
+    else if (way == WF_COMPILE_LOGITS_FALSE || wf_makes_shares(g->scores) ||
+             before_activation(g->scores, "Sigmoid"))
         g->scores_are_logits = false;
 }
 

@@ -8,8 +8,8 @@
  *
  * from_logits auto: when the row's activation (Softmax, Sigmoid) makes the prediction, the loss
  * reads what goes into it and not what comes out, and is computed in the form that no logit can
- * overflow; otherwise the prediction is taken for logits. Probabilities without such a node
- * (from_logits false) are held away from 0 and 1 by 1e-7, as Keras does.
+ * overflow; a prediction that another activation makes a probability is one, and any other is taken
+ * for logits. Probabilities without such a node are held away from 0 and 1 by 1e-7, as Keras does.
  *
  * To add one: its file beside mean_squared_error.c, named in ../meson.build.
  */
@@ -81,7 +81,8 @@ int64_t wf_goal_classes(const wf_goal *g);
 
 /* Finds or makes the labels' feed of a goal whose scores are known. */
 WF_MUST_USE wf_status wf_goal_find_labels(wf_unit *u, wf_goal *g, wf_err *err);
-/* Sets g->weights from the spec's sample_weights or class_weights, if they name any. */
+/* Sets g->weights from the spec's sample_weights, or in training from its class_weights, if they
+ * name any. */
 WF_MUST_USE wf_status wf_goal_find_weights(wf_unit *u, wf_goal *g, wf_err *err);
 
 #endif
