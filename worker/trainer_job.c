@@ -56,7 +56,7 @@ void wf_trainer_halt(void *arg)
 
 static wf_status open_eval(wf_trainer *t, wf_err *err)
 {
-    return wf_side_open(
+    wf_status rc = wf_side_open(
         &t->eval,
         &(wf_side_spec){.start = t->start,
                         .replicas = &t->evaluates,
@@ -72,6 +72,8 @@ static wf_status open_eval(wf_trainer *t, wf_err *err)
                         .memory = t->conf.memory,
                         .learnt = &t->learnt},
         err);
+
+    return wf_err_wrap(err, rc, "eval data");
 }
 
 static void *run_opening(void *arg)

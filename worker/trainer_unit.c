@@ -48,8 +48,12 @@ wf_status wf_trainer_make_unit(wf_trainer *t, wf_worker *w, wf_err *err)
     wf_eval_result out = {.metrics = m};
     wf_status rc;
 
-    out.why.status = wf_trainer_join_opening(t, &out.why);
-    if (out.why.status == WF_OK && t->eval.reader) {
+    if (wf_trainer_join_opening(t, &out.why) != WF_OK) { /* as before a step (trainer_step.c) */
+        wf_worker_fault(w, &out.why);
+        return WF_OK;
+    }
+    out.why.status = WF_OK;
+    if (t->eval.reader) {
         out.records = wf_dataset_records(t->eval.data);
         out.why.status =
             evaluate_range(t, WF_MIN(t->unit.end, out.records), m, &out.n_metrics, &out.why);
