@@ -432,6 +432,7 @@ static wf_status read_args(int argc, char *argv[], request *r, wf_err *err)
     if (!r->out || !r->out[0])
         return wf_fail(err, WF_USAGE, "add -o OUT.npy or -o OUT.csv",
                        "weft predict needs a file to write to");
+    WF_TRY(wf_prediction_check_name(r->out, err));
     WF_TRY(shared_path(r, r->out, &r->ask.out, err));
     for (size_t i = 0; i < r->inputs.n; i++)
         WF_TRY(take_input(r, r->inputs.word[i], err));

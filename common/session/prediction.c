@@ -322,60 +322,21 @@ static wf_status look_at_outputs(wf_prediction *p, wf_err *err)
     return rc;
 }
 
-/* ---- where it goes ---- */
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-
-    return n > m && strcmp(text + n - m, end) == 0;
-}
-
-static wf_status choose_form(wf_prediction *p, wf_err *err)
-{
-    const char *out = p->ask.out;
-    size_t n = strlen(out);
-
-    while (n > 1 && out[n - 1] == '/')
-        n--;
-    p->ask.out = wf_arena_printf(p->arena, "%.*s", (int)n, out);
-    p->parts = wf_arena_printf(p->arena, "%.*s.parts", (int)n, out);
-    if (!p->ask.out || !p->parts)
-        return wf_fail_nomem(err, n);
-    p->form = ends_with(p->ask.out, ".npy")   ? WF_INTO_NPY
-              : ends_with(p->ask.out, ".csv") ? WF_INTO_CSV
-                                              : WF_INTO_FOLDER;
-    return WF_OK;
-}
-
-static wf_status check_form(const wf_prediction *p, wf_err *err)
-{
-    if (p->form == WF_INTO_NPY && p->n_outputs != 1)
-        return wf_fail(err, WF_USAGE, "give a folder: -o DIR",
-                       "%s has %zu outputs, and %s holds one", p->name, p->n_outputs, p->ask.out);
-    for (size_t i = 0; p->form == WF_INTO_CSV && i < p->n_outputs; i++)
-        if (p->outputs[i].rank == 0 || p->outputs[i].dims[0] != p->outputs[0].dims[0])
-            return wf_fail(err, WF_USAGE, "give a folder: -o DIR",
-                           "output \"%.64s\" is of a batch and not of each record, and the rows of "
-                           "%s are of records",
-                           p->outputs[i].label, p->ask.out);
-    return WF_OK;
-}
-
 /* ---- opened ---- */
 
 static wf_status open_all(wf_prediction *p, wf_err *err)
 {
-    WF_TRY(choose_form(p, err));
+    WF_TRY(wf_prediction_choose_out(p, err));
     WF_TRY(read_model(p, err));
     for (size_t i = 0; i < p->ask.n_inputs; i++) {
         WF_TRY(open_feed(p, i, err));
         WF_TRY(check_feed(p, &p->feeds[i], err));
     }
+    WF_TRY(wf_prediction_check_inputs(p, err));
     WF_TRY(count_records(p, err));
     WF_TRY(wf_prediction_check_hosts(p, err));
     WF_TRY(p->how.divides ? wf_divided_look(p, err) : look_at_outputs(p, err));
-    WF_TRY(check_form(p, err));
+    WF_TRY(wf_prediction_check_outputs(p, err));
     choose_chunk(p);
     WF_TRY(choose_splits(p, err));
     return wf_prediction_make_tag(p, err);

@@ -121,6 +121,8 @@ WF_MUST_USE wf_status wf_prediction_open(const wf_prediction_ask *ask, const wf_
 /* Frees *p and sets it to NULL; NULL is fine. */
 void wf_prediction_free(wf_prediction **p);
 
+/* Whether a name is that of a npy or csv file, or of a folder. Errors: WF_USAGE. */
+WF_MUST_USE wf_status wf_prediction_check_name(const char *out, wf_err *err);
 /* The folder of parts; borrowed. */
 const char *wf_prediction_parts(const wf_prediction *p);
 uint64_t wf_prediction_records(const wf_prediction *p);

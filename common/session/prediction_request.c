@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/session/prediction_request.c - a request as JSON: for other processes, and to be compared
  * with what is asked for later. */
+#include "common/base/file.h"
 #include "common/ckpt/json.h"
 #include "common/session/prediction_near.h"
 #include "common/session/prediction_state.h"
@@ -17,6 +18,18 @@ static const char BEGIN[] = "{\"weft\": \"prediction\",";
 
 /* ---- written ---- */
 
+/* Requests are the same however their paths are spelled. */
+static json_t *path_of(const char *path, bool compared)
+{
+    char shown[PATH_MAX], here[PATH_MAX];
+
+    if (!compared)
+        return json_string(path);
+    snprintf(here, sizeof here, "%s%s", strchr(path, '/') ? "" : "./", path);
+    wf_path_shown(here, shown);
+    return json_string(shown);
+}
+
 /* A file, with what changes when it does. */
 static json_t *file_of(const char *path)
 {
@@ -24,7 +37,7 @@ static json_t *file_of(const char *path)
 
     if (stat(path, &st) != 0)
         st = (struct stat){0};
-    return json_pack("{s:s, s:I, s:I}", "path", path, "bytes", (json_int_t)st.st_size, "changed_ns",
+    return json_pack("{s:o, s:I, s:I}", "path", path_of(path, true), "bytes", (json_int_t)st.st_size, "changed_ns",
                      (json_int_t)st.st_mtim.tv_sec * 1000000000 + (json_int_t)st.st_mtim.tv_nsec);
 }
 
@@ -46,7 +59,7 @@ static json_t *files_of(const wf_prediction *p)
     return out;
 }
 
-static json_t *inputs_of(const wf_prediction_ask *a)
+static json_t *inputs_of(const wf_prediction_ask *a, bool compared)
 {
     json_t *out = json_array();
 
@@ -54,29 +67,30 @@ static json_t *inputs_of(const wf_prediction_ask *a)
         json_t *paths = json_array();
 
         for (size_t k = 0; k < a->inputs[i].n; k++)
-            json_array_append_new(paths, json_string(a->inputs[i].paths[k]));
+            json_array_append_new(paths, path_of(a->inputs[i].paths[k], compared));
         json_array_append_new(out,
                               json_pack("{s:s, s:o}", "name", a->inputs[i].name, "paths", paths));
     }
     return out;
 }
 
-static json_t *request_of(const wf_prediction_ask *a)
+/* compared: with another, and not for other processes. */
+static json_t *request_of(const wf_prediction_ask *a, bool compared)
 {
     json_t *o = json_object();
 
     json_object_set_new(o, "weft", json_string("prediction"));
     if (a->model) {
-        json_object_set_new(o, "model", json_string(a->model));
+        json_object_set_new(o, "model", path_of(a->model, compared));
     } else {
         json_object_set_new(o, "job", json_string(a->job));
-        json_object_set_new(o, "job_path", json_string(a->job_path));
+        json_object_set_new(o, "job_path", path_of(a->job_path, compared));
         json_object_set_new(o, "run", json_string(a->run));
-        json_object_set_new(o, "checkpoint_dir", json_string(a->checkpoint_dir));
+        json_object_set_new(o, "checkpoint_dir", path_of(a->checkpoint_dir, compared));
         json_object_set_new(o, "step", json_integer(a->step));
     }
-    json_object_set_new(o, "inputs", inputs_of(a));
-    json_object_set_new(o, "out", json_string(a->out));
+    json_object_set_new(o, "inputs", inputs_of(a, compared));
+    json_object_set_new(o, "out", path_of(a->out, compared));
     json_object_set_new(o, "batch", json_integer((json_int_t)a->batch));
     json_object_set_new(o, "split_records", json_integer((json_int_t)a->split_records));
     json_object_set_new(o, "records", json_integer((json_int_t)a->records));
@@ -107,7 +121,7 @@ wf_status wf_prediction_write(const wf_prediction *p, wf_bytes *out, wf_err *err
     json_t *o, *near;
 
     wf_json_begin();
-    o = request_of(&p->ask);
+    o = request_of(&p->ask, false);
     near = wf_prediction_near(p);
     if (near)
         json_object_set_new(o, "near", near);
@@ -121,7 +135,7 @@ wf_status wf_prediction_describe(const wf_prediction *p, wf_bytes *out, wf_err *
     json_t *o;
 
     wf_json_begin();
-    o = request_of(&p->ask);
+    o = request_of(&p->ask, true);
     json_object_set_new(o, "files", files_of(p));
     return write_object(o, out, err);
 }

@@ -5,6 +5,7 @@
  *   prediction.c          opened; splits computed
  *   prediction_divided.c  of a model that workers compute, stage by stage
  *   prediction_request.c  the request as text
+ *   prediction_out.c      where it goes
  *   prediction_parts.c    the folder of parts: begun, written, joined
  */
 #ifndef WF_SESSION_PREDICTION_STATE_H
@@ -77,6 +78,11 @@ WF_MUST_USE wf_status wf_prediction_fill(wf_prediction *p, uint64_t first, uint6
 WF_MUST_USE wf_status wf_prediction_check_output(const wf_prediction *p,
                                                  const wf_prediction_output *o, uint64_t n,
                                                  wf_err *err);
+/* prediction_out.c: the form and the folder of parts, by the name. Errors: WF_USAGE. */
+WF_MUST_USE wf_status wf_prediction_choose_out(wf_prediction *p, wf_err *err);
+/* That the file is no input; and that it can hold these outputs. Errors: WF_USAGE. */
+WF_MUST_USE wf_status wf_prediction_check_inputs(const wf_prediction *p, wf_err *err);
+WF_MUST_USE wf_status wf_prediction_check_outputs(const wf_prediction *p, wf_err *err);
 /* prediction_divided.c: the model without weights; what its outputs are; and its end. */
 WF_MUST_USE wf_status wf_divided_read(wf_prediction *p, wf_err *err);
 WF_MUST_USE wf_status wf_divided_look(wf_prediction *p, wf_err *err);

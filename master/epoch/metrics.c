@@ -104,6 +104,7 @@ void wf_epoch_tell(wf_master *m, wf_job *j, const char *failed)
     wf_epoch *e = j->epoch;
     uint32_t epoch = e->ledger.epoch + 1;
     double rate = e->callbacks.rate > 0 ? e->callbacks.rate : j->prepared->callbacks.rate;
+    double elapsed_s = 0;
     json_t *numbers = json_object(), *train = json_object(), *val = json_object();
     const Weft__Start *start = &j->prepared->start;
     char facts[512] = "", of[24] = "";
@@ -123,8 +124,9 @@ void wf_epoch_tell(wf_master *m, wf_job *j, const char *failed)
         json_object_set_new(numbers, "files", json_integer((json_int_t)j->rounds.n_files));
         json_object_set_new(numbers, "records", json_integer((json_int_t)e->train_records));
     }
-    json_object_set_new(numbers, "elapsed_s",
-                        json_real((double)(m->now_ns - j->began_ns) / WF_NS_PER_S));
+    if (j->began_ns) /* 0: it goes on behind its last record */
+        elapsed_s = (double)(m->now_ns - j->began_ns) / WF_NS_PER_S;
+    json_object_set_new(numbers, "elapsed_s", json_real(elapsed_s));
     if (rate > 0) /* 0: it follows a schedule */
         json_object_set_new(numbers, "learning_rate", json_real(rate));
     json_object_set_new(numbers, "train", train);

@@ -264,6 +264,12 @@ def each_bad_input_is_one_sentence(weft):
         refused("folder.npy is a folder, not a file", "x.npy", out="folder.npy")
         refused('other.npy.parts is needed for parts of the result, and has "mine" in it', "x.npy", out="other.npy")
         refused("m.onnx has one set of weights, and no checkpoints", "x.npy", code=2, more=["--from", "7"])
+        refused("x.npy is an input of this prediction", "x.npy", out="./x.npy", code=2)
+        refused("x.csv is an input of this prediction", "x.csv#a,b,c,d", out="x.csv", code=2)
+        refused("writes npy and csv files, and out.txt is neither; end a folder's name with a slash", "x.npy",
+                out="out.txt", code=2)
+        refused("cannot write to words.txt", "x.npy", out="words.txt", code=2)
+        refused("cannot write to -;", "x.npy", out="-", code=2)
 
 
 def an_interrupted_one_goes_on(weft):
@@ -286,7 +292,9 @@ def an_interrupted_one_goes_on(weft):
                               f"{how}: exit {p.returncode}, {told}")
                 weftlib.check(not os.path.exists(c.path(out)), f"{out} is there before it is whole")
                 counted.append(len(os.listdir(parts)))
-            told = c.must(*words, out).err
+            absolute = [w.replace("x=", "x=" + c.path("")) if w.startswith("x=") else w for w in words[:-1]]
+            told = c.must(*absolute, "-o", c.path(out)).err  # the same files by other words
+            told = told.replace(c.path(""), "")
             weftlib.check(re.search(r"\d+ of 313 parts of out\.... are there: it goes on", told), told)
             weftlib.check(counted[0] < counted[1] < counted[2] < 313, f"parts: {counted}")
             with open(c.path(out), "rb") as a, open(c.path("whole-" + out), "rb") as b:
