@@ -94,9 +94,12 @@ wf_status wf_strategy_of_job(const wf_job_conf *job, uint32_t n_ps, uint32_t n_w
                        "themselves, and the cluster has %u ps",
                        job->path, job->place_line, n_ps);
     if (n_ps < s->ps_least)
-        return wf_fail(err, WF_USAGE, "name a ps in cluster.yaml, or take \"strategy: local\"",
-                       "%s:%d: strategy %s wants at least %u ps, and the cluster has %u", job->path,
-                       line, s->name, s->ps_least, n_ps);
+        return wf_fail(
+            err, WF_USAGE,
+            n_workers > 1 ? "name a ps in cluster.yaml, or take \"strategy: multi_worker_mirrored\""
+                          : "name a ps in cluster.yaml, or take \"strategy: local\"",
+            "%s:%d: strategy %s wants at least %u ps, and the cluster has %u", job->path, line,
+            s->name, s->ps_least, n_ps);
     if (n_ps > s->ps_most)
         return wf_fail(err, WF_USAGE,
                        "take \"strategy: parameter_server\", or a cluster without ps",

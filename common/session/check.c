@@ -267,9 +267,13 @@ static wf_status check_files(const wf_job_conf *job, const wf_conf_records *r, w
 wf_status wf_job_check(const wf_job_conf *job, const wf_checks *checks, wf_job_facts *facts,
                        wf_err *err)
 {
+    const wf_cluster_conf *of = checks->cluster;
+    const wf_strategy *ignored;
+
     *facts = (wf_job_facts){0};
     WF_TRY(check_optimizer(job, err));
-    WF_TRY(wf_strategy_check_name(job, err));
+    WF_TRY(of ? wf_strategy_of_job(job, of->n_ps, of->n_workers, &ignored, err)
+              : wf_strategy_check_name(job, err));
     WF_TRY(check_files(job, &job->train, err));
     WF_TRY(check_files(job, &job->eval, err));
     WF_TRY(check_mode(job, WF_COMPILE_TRAIN, checks, facts, err));

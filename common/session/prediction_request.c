@@ -37,7 +37,8 @@ static json_t *file_of(const char *path)
 
     if (stat(path, &st) != 0)
         st = (struct stat){0};
-    return json_pack("{s:o, s:I, s:I}", "path", path_of(path, true), "bytes", (json_int_t)st.st_size, "changed_ns",
+    return json_pack("{s:o, s:I, s:I}", "path", path_of(path, true), "bytes",
+                     (json_int_t)st.st_size, "changed_ns",
                      (json_int_t)st.st_mtim.tv_sec * 1000000000 + (json_int_t)st.st_mtim.tv_nsec);
 }
 

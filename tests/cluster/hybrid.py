@@ -107,7 +107,7 @@ def bad_jobs(weft):
                 with open(other.path(name), "rb") as f, open(c.path(name), "wb") as to:
                     to.write(f.read())
         c.must("up")
-        said = c.must("train", "rows.yaml", *HYBRID, code=1).err
+        said = c.must("train", "rows.yaml", *HYBRID, code=2).err
         check("strategy hybrid wants at least 1 ps, and the cluster has 0" in said, said)
     with make(weft) as c:
         c.must("up")

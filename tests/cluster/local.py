@@ -161,7 +161,7 @@ def what_does_not_fit_is_said(weft):
         check(result.code != 0 and "strategy local wants at most 0 ps" in result.err, str(result))
         c.must("train", "--local", "alone.yaml")
         c.must("train", "--local", "alone.yaml")
-        check(os.path.basename(c.saved("alone")) == "alone#3", c.saved("alone"))
+        check(os.path.basename(c.saved("alone")) == "alone#2", c.saved("alone"))
     with make(weft, ps=0) as c:
         c.write("alone.yaml", text + "strategy: parameter_server\n")
         result = c.run("train", "alone.yaml")

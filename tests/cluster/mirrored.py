@@ -300,10 +300,10 @@ def what_cannot_be_mirrored_is_said(weft):
         c.n_workers = 2
         c.ports.append(c.ports[-1].replace(".sock", "-second.sock"))
         write_devices(c, TWO)
-        said(c, 1, r"job\.yaml:\d+: strategy mirrored is for at most 1 worker, and the cluster has 2; take "
+        said(c, 2, r"job\.yaml:\d+: strategy mirrored is for at most 1 worker, and the cluster has 2; take "
                    r'"strategy: multi_worker_mirrored"')
     with make(weft, ps=1) as c:
-        said(c, 1, r"job\.yaml:\d+: strategy mirrored wants at most 0 ps, and the cluster has 1; ")
+        said(c, 2, r"job\.yaml:\d+: strategy mirrored wants at most 0 ps, and the cluster has 1; ")
     with make(weft, ["cpu:0", "tpu:1"]) as c:
         said(c, 2, r'cluster\.yaml:\d+: unknown device "tpu:1"; known: cpu')
     with make(weft, ["cpu:0", '"cuda:0"']) as c:

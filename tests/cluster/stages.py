@@ -264,7 +264,7 @@ def what_cannot_be_divided_is_said(weft):
     with Cluster(weft, ps=1, workers=2) as c:
         write_job(c, TWO)
         c.must("up")
-        failed = one_sentence(c.must("train", "divided.yaml", code=1).err)
+        failed = one_sentence(c.must("train", "divided.yaml", code=2).err)
         check('"place" divides the model among workers' in failed and "the cluster has 1 ps" in failed, failed)
     with Cluster(weft, ps=0, workers=2) as c:
         write_job(c, FOUR)
