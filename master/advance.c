@@ -245,7 +245,9 @@ static void tell_restored(wf_master *m, wf_job *j, const wf_restored *r, uint64_
     if (undone)
         snprintf(lost, sizeof lost, "; at least %lu step%s lost", (unsigned long)undone,
                  undone == 1 ? " is" : "s are");
-    if (!j->ending_from)
+    if (r->initial)
+        snprintf(where, sizeof where, "; there was no checkpoint yet");
+    else if (!j->ending_from)
         snprintf(where, sizeof where, "; it continues in epoch %u",
                  r->ledger->epoch + 1 + r->ledger->evaluated);
     wf_job_note(m, j, "job.restored", "generation %u begins from step %lu%s%s", j->generation,
@@ -272,7 +274,7 @@ static wf_status set_up_from(wf_master *m, wf_job *j, const wf_restored *r, wf_e
         rc = take_restored(m, j, r, err);
     if (rc == WF_OK && !wf_job_over(j->state))
         rc = wf_generation_set_up(m, j, r->initial, r->global_step, j->epoch->callbacks.rate, err);
-    if (rc == WF_OK && !r->initial && !wf_job_over(j->state))
+    if (rc == WF_OK && (!r->initial || undone) && !wf_job_over(j->state))
         tell_restored(m, j, r, undone);
     return rc;
 }

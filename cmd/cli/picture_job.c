@@ -142,7 +142,7 @@ static void add_losses(wf_rows *t, const json_t *job)
     char text[256], steps[32];
 
     if (undone)
-        snprintf(text, sizeof text, "at least %s steps, by going back to a checkpoint",
+        snprintf(text, sizeof text, "at least %s steps, by going back",
                  wf_count_text(undone, steps, sizeof steps));
     else if (lost)
         snprintf(text, sizeof text,

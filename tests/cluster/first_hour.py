@@ -176,6 +176,21 @@ def everything_dies_and_the_newest_checkpoint_is_damaged(weft):
         shows(text, r"stopped: .*next: weft recover small")
 
 
+def what_is_lost_before_the_first_checkpoint_is_said(weft):
+    with Cluster(weft) as c:
+        c.write("early.yaml", "job: early\nmodel:\n  input: {x: [8]}\n  layers: [{dense: {units: 2}}]\nloss: mse\n"
+                "data: {format: synthetic, records: 100000}\nbatch: 10\noptimizer: sgd\nepochs: 1000\n")
+        c.must("up")
+        training = c.start("train", "early.yaml")
+        c.until_job("early", lambda job: job["step"] > 500, "steps")
+        c.kill("ps/0")
+        c.until_job("early", lambda job: job["generation"] == 2 and job["step"] > 0, "a second beginning")
+        training.send_signal(signal.SIGINT)
+        text = c.end_of(training).err
+        shows(text, r"generation 2 begins from step 0; at least \d+ steps are lost; there was no checkpoint yet")
+        shows(shell(c, "weft status early"), r"lost +at least [ \d]+ steps, by going back")
+
+
 def the_best_checkpoint_is_exported(weft):
     with Cluster(weft) as c:
         os.unlink(c.path("cluster.yaml"))
@@ -276,6 +291,7 @@ def what_is_not_built_names_what_to_use(weft):
 
 main([doctor_says_what_is_there_and_what_to_type, the_first_train_of_real_data, a_pytorch_model,
       everything_dies_and_the_newest_checkpoint_is_damaged, a_csv_file_is_looked_at_and_trained,
-      a_loss_that_is_nan_is_kept_and_replayed, the_best_checkpoint_is_exported,
+      a_loss_that_is_nan_is_kept_and_replayed,
+      what_is_lost_before_the_first_checkpoint_is_said, the_best_checkpoint_is_exported,
       a_worker_of_a_newer_release_waits_and_the_job_goes_on,
       what_is_not_built_names_what_to_use])

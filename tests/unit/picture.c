@@ -137,7 +137,7 @@ static void one_job_says_what_losses_have_cost(void **state)
            "  lost  no acknowledged update; 2 workers were lost, whose records are trained again");
     expect(print_job,
            "{'name': 'a#1', 'state': 'running', 'lost_workers': 2, 'undone_steps': 1875}",
-           "  lost  at least 1 875 steps, by going back to a checkpoint\n");
+           "  lost  at least 1 875 steps, by going back\n");
     expect(
         print_job,
         "{'name': 'a#1', 'state': 'done', 'checkpoint': 7, 'set': '  epochs: 20\\n  batch: 4\\n'}",
