@@ -10,6 +10,7 @@
 #include "common/wire/wait.h"
 #include "common/wire/wires.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,13 +36,25 @@ static wf_status dial(wf_client *c, wf_task task, const char *address, wf_peer *
     return wf_net_dial(c->net, task, address, &t, out, err);
 }
 
+/* Whether the number of a port ends it. */
+static bool has_port(const char *address)
+{
+    const char *colon = strrchr(address, ':');
+    char *end = NULL;
+    unsigned long port =
+        colon && isdigit((unsigned char)colon[1]) ? strtoul(colon + 1, &end, 10) : 0;
+
+    return port >= 1 && port <= 65535 && !*end;
+}
+
 /* The address as the wire has it. */
 static wf_status complete(const char *address, char out[WF_ADDRESSES_MAX], wf_err *err)
 {
     int n =
         snprintf(out, WF_ADDRESSES_MAX, "%s%s", strstr(address, "://") ? "" : "tcp://", address);
 
-    if (!address[0] || n < 0 || n >= WF_ADDRESSES_MAX)
+    if (!address[0] || n < 0 || n >= WF_ADDRESSES_MAX ||
+        (strncmp(out, "tcp://", 6) == 0 && !has_port(out + 6)))
         return wf_fail(err, WF_INVALID, "give HOST:PORT of a master, ps or worker",
                        "\"%.80s\" is no address", address);
     return WF_OK;

@@ -368,7 +368,8 @@ def what_cannot_be_is_told(weft):
         fails(errors.ShapeError, "is float32 [2, 3], and what is given is float32 [3, 3]",
               lambda: session(c).extend(other))
         check(np.abs(s.run("y", {"x": x}) - x @ W).max() < 1e-6, "the session goes on")
-        fails(errors.Invalid, "is no address", lambda: package.Session(""))
+        for address in ("", "127.0.0.1:99999", "127.0.0.1:0", "127.0.0.1"):  # known without asking anybody
+            fails(errors.Invalid, "is no address", lambda: package.Session(address))
         fails(errors.Timeout, "no answer from any task at tcp://127.0.0.1:1 in 300 ms",
               lambda: package.Session("127.0.0.1:1", timeout=0.3))
         fails(errors.Invalid, "may have 200", lambda: session(c, container="c" * 201))
