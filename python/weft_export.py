@@ -26,8 +26,11 @@ import contextlib
 import glob
 import io
 import json
+import linecache
 import logging
 import os
+import re
+import sys
 import warnings
 
 import numpy as np
@@ -38,14 +41,19 @@ TOLERANCE = 1e-3  # of outputs in onnxruntime, relative to the largest: other ke
 
 
 class ExportError(Exception):
-    """The model cannot be exported; the message says why and what to do."""
+    """The model cannot be exported: the message says why, and `hint` what to do, if it is known."""
+
+    def __init__(self, message, hint=""):
+        super().__init__(f"{message}; {hint}" if hint else message)
+        self.message, self.hint = message, hint
 
 
 class Report:
-    """What `export` or `load` did: `lines`, of which `lost` name what could not be kept."""
+    """What `export` or `load` did: `lines`, of which `lost` name what could not be kept, and of
+    these `penalties` what a Keras model adds to its loss."""
 
     def __init__(self, path):
-        self.path, self.lines, self.lost = path, [], []
+        self.path, self.lines, self.lost, self.penalties = path, [], [], []
 
     def say(self, line):
         self.lines.append(line)
@@ -193,7 +201,6 @@ def _save(proto, path):
 
 def _route(model):
     """Keras's models on PyTorch are modules too, so Keras comes first."""
-    import sys
     if "keras" in sys.modules:
         import keras
         if isinstance(model, keras.Model):
@@ -208,6 +215,10 @@ def _route(model):
         if isinstance(model, torch.nn.Module):
             return Torch()
     raise ExportError(f"{type(model).__name__} is neither a torch.nn.Module nor a keras.Model")
+
+
+def _layer(layer, name):
+    return f'{type(layer).__name__} "{name}"'
 
 
 def _constant(proto, name, array):
@@ -353,6 +364,93 @@ def _silence():
 
 # ---- PyTorch ----
 
+# What makes numbers of Python's of a tensor, and what in a trace is random.
+COMPARE = ("equal", "allclose", "is_nonzero")
+READS = ("__bool__", "__int__", "__float__", "__complex__", "__index__", "__array__", "item",
+         "tolist", "numpy", *COMPARE)
+RANDOM = re.compile("rand|bernoulli|uniform|normal_?$|multinomial|exponential")
+
+
+def _is_of_data(value, buffers):
+    """Whether a value of a trace comes of inputs, parameters or random numbers, and not of sizes
+    and buffers alone, which are the same for all batches."""
+    todo, seen = [value], set()
+    while todo:
+        v = todo.pop()
+        if v.debugName() in seen:
+            continue
+        seen.add(v.debugName())
+        kind = v.node().kind()
+        if kind == "prim::Param" and v.debugName() not in buffers or RANDOM.search(kind):
+            return True
+        if kind not in ("prim::Param", "aten::size", "aten::numel"):
+            todo.extend(v.node().inputs())
+    return False
+
+
+def _line_of_model():
+    """The innermost line outside of PyTorch: that of the model's forward."""
+    import torch
+    own = (os.path.dirname(torch.__file__) + os.sep, os.path.abspath(__file__))
+    frame = sys._getframe(2)
+    while frame.f_back and frame.f_code.co_filename.startswith(own):
+        frame = frame.f_back
+    path, line = frame.f_code.co_filename, frame.f_lineno
+    text = linecache.getline(path, line).strip()
+    return f"{path}:{line}" + (f": `{text}`" if text else "")
+
+
+@contextlib.contextmanager
+def _refuse_reads(model):
+    """A trace keeps what a number of Python's was for the example inputs, so a model whose `if` or
+    loop looks at one would always go the same way."""
+    import torch
+    found = []
+
+    def watched(read):
+        def call(*args, **options):
+            if torch.jit.is_tracing():
+                trace = torch._C._get_value_trace
+                buffers = {trace(b).debugName() for b in model.buffers()}
+                if any(_is_of_data(trace(x), buffers) for x in args if isinstance(x, torch.Tensor)):
+                    found.append(_line_of_model())
+            return read(*args, **options)
+        return call
+
+    # In place of the methods, and not by a TorchFunctionMode, under which the exporter's errors
+    # name lines of the mode and not of the model.
+    places = [(torch.Tensor, name) for name in READS] + [(torch, name) for name in COMPARE]
+    own = [vars(place).get(name) for place, name in places]
+    try:
+        for place, name in places:
+            setattr(place, name, watched(getattr(place, name)))
+        yield
+    finally:
+        for (place, name), was in zip(places, own):
+            if was is None:  # inherited
+                delattr(place, name)
+            else:
+                setattr(place, name, was)
+        if found:
+            raise ExportError(f"{found[0]} makes a Python number of a tensor's value, and the file "
+                              "would keep that of example_inputs",
+                              "choose with torch.where, and repeat a fixed number of steps")
+
+
+OPERATION = ("Exporting the operator", "No ONNX function found")
+
+
+def _reason(error):
+    """The line of an exporter's error that names the operation, else its first one."""
+    lines, e = [], error
+    while e is not None:
+        text = str(e.args[0]) if isinstance(e, KeyError) and e.args else str(e)
+        lines += [s.strip() for s in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines() if s.strip()]
+        e = e.__cause__ or e.__context__
+    names = [s[s.index(word):] for s in lines for word in OPERATION if word in s]
+    return (names or lines or [type(error).__name__])[0]
+
+
 class Torch:
     def array(self, x):
         return x.detach().cpu().numpy() if hasattr(x, "detach") else np.asarray(x)
@@ -417,6 +515,11 @@ class Torch:
         with self.kept(model):
             if not model.training:
                 model.train()
+            for name, m in model.named_modules():
+                if isinstance(m, torch.nn.modules.batchnorm._BatchNorm) and m.training and (
+                        m.momentum is None and m.track_running_stats):
+                    raise ExportError(f'{_layer(m, name)} has momentum=None, the mean of all '
+                                      "batches, which ONNX does not have", "give it momentum=0.1")
             return self.write(model, inputs, list(input_names), output_names, self.variables(model),
                               report)
 
@@ -431,24 +534,30 @@ class Torch:
             try:
                 with _silence():
                     proto = exporter(model, inputs, input_names, output_names)
+            except ExportError:
+                raise
             except Exception as e:
-                errors.append(f"{exporter.__name__}: {str(e).strip().splitlines()[0] if str(e) else e!r}")
+                errors.append(f"{exporter.__name__}: {_reason(e)}")
                 continue
             _rename(proto, {i.name: names[i.name] for i in proto.graph.initializer if i.name in names})
             _settle_outputs(proto, output_names)
             if exporter == self.dynamo:
                 report.say(f"written by dynamo; {errors[0]}")
             return proto, variables
-        raise ExportError("neither of PyTorch's exporters can export the model: " + "; ".join(errors))
+        plain = [e.partition(": ")[2] for e in errors]
+        named = [e for e in plain if e.startswith(OPERATION)]
+        raise ExportError(named[0] if named else plain[0] if plain[0] == plain[1] else "neither of "
+                          "PyTorch's exporters can export the model: " + "; ".join(errors))
 
     def torchscript(self, model, inputs, input_names, output_names):
         import onnx
         import torch
         out = io.BytesIO()
-        torch.onnx.export(model, inputs, out, dynamo=False, opset_version=OPSET,
-                          training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False,
-                          input_names=input_names, output_names=output_names,
-                          dynamic_axes={n: {0: "batch"} for n, x in zip(input_names, inputs) if x.dim()})
+        axes = {n: {0: "batch"} for n, x in zip(input_names, inputs) if x.dim()}
+        with _refuse_reads(model):
+            torch.onnx.export(model, inputs, out, dynamo=False, opset_version=OPSET,
+                              training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False,
+                              input_names=input_names, output_names=output_names, dynamic_axes=axes)
         return onnx.load_from_string(out.getvalue())
 
     def dynamo(self, model, inputs, input_names, output_names):
@@ -520,6 +629,26 @@ class Keras:
         import keras
         out = model(arrays[0] if len(arrays) == 1 else arrays, training=False)
         return [self.array(o) for o in keras.tree.flatten(out)]
+
+    def lose_penalties(self, model, arrays, report):
+        """What the model adds to its loss, or does to variables after a step: the file has neither.
+        Layers add their losses when they are called, which builds the model, too."""
+        self.predict(model, arrays)
+        owner = {id(v): layer for layer in model._flatten_layers() for v in layer.weights}
+        out = []
+        for v in model.trainable_weights:
+            for what in ("regularizer", "constraint"):
+                if getattr(v, what, None) is not None:
+                    layer = owner[id(v)]
+                    out.append(f"{v.name}_{what} of {_layer(layer, layer.name)}")
+        for layer in model._flatten_layers():
+            if getattr(layer, "activity_regularizer", None) is not None:
+                out.append(f"activity_regularizer of {_layer(layer, layer.name)}")
+            elif getattr(layer, "_losses", None):
+                out.append(f"add_loss of {_layer(layer, layer.name)}")
+        for line in out:
+            report.lose(line)
+        report.penalties = out
 
     @contextlib.contextmanager
     def changed(self, model, report, norm, drop):
@@ -614,8 +743,7 @@ class KerasOnTensorFlow(Keras):
         import tensorflow as tf
         import tf2onnx
         arrays = [self.array(x) for x in inputs]
-        if not model.built:
-            self.predict(model, arrays)
+        self.lose_penalties(model, arrays, report)
         variables = self.variables(model)
         drops = []
 
@@ -706,8 +834,7 @@ class KerasOnTorch(Keras):
         import keras
         import torch
         arrays = [self.array(x) for x in inputs]
-        if not model.built:
-            self.predict(model, arrays)
+        self.lose_penalties(model, arrays, report)
         variables = self.variables(model)
         names = self.names_of(model, arrays, input_names)
 

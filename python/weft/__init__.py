@@ -22,7 +22,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import callbacks, layers, losses, metrics, optimizers
+    from . import callbacks, errors, layers, losses, metrics, optimizers
     from .cluster import Cluster
     from .errors import Error
     from .history import History
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from .session import Session
 
 __version__ = "0.1.0"
-__all__ = ["Cluster", "Error", "History", "Input", "Model", "Session", "callbacks", "layers",
-           "losses", "metrics", "optimizers"]
+__all__ = ["Cluster", "Error", "History", "Input", "Model", "Session", "callbacks", "errors",
+           "layers", "losses", "metrics", "optimizers"]
 
 _HOMES = {"Cluster": "cluster", "Error": "errors", "History": "history", "Input": "layers",
           "Model": "model", "Session": "session"}

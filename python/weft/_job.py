@@ -47,6 +47,20 @@ class Job:
             self.views.append(view)
 
 
+# What hints advise for a job file, and what a caller of Python does instead.
+_HINTS = [(r"or write map: \{.*\}", "or give y as one-hot rows"),
+          (r"add a reshape to data\.map", "reshape the array"),
+          (r"give the data an \"eval\"", "give validation_data or validation_split"),
+          (r", or leave such steps out \(on_nan: skip\)", ""),
+          (r"or save the class numbers", "or give y as class numbers"),
+          (r'(name it in "map", or )?take what fits with strict: false',
+           "give the file of a model with these variables"),
+          (r"use loss: (\w+)", r'compile with loss="\1"'),
+          (r"write them as \{output: \[metric\]\}", "give a dict: {output: [metric]}")]
+# Failures of a job are WEFT_INVALID, whatever was wrong.
+_SHAPES = r"a record of .* is \w+\[.*(the model's input is|takes) |the labels .* takes? "
+
+
 class plain_errors:  # pylint: disable=invalid-name
     """Within it errors of libweft leave out the place in a job file that nobody wrote."""
 
@@ -57,5 +71,11 @@ class plain_errors:  # pylint: disable=invalid-name
         if isinstance(e, errors.Error):
             message = re.sub(r"^job \S+ failed: |worker/0: |/job\.yaml:\d+: ", "", e.message)
             message = re.sub(r"memory:[te]\d+\.", "", message)
-            if message != e.message:
-                raise type(e)(message, e.hint, e.code) from None
+            message = re.sub(r"^(step \d+: )?eval data: ", "validation data: ", message)
+            message = re.sub(r'^(weight ".*") of fit is ', r"\1 is ", message)
+            hint = e.hint
+            for of_a_file, of_python in _HINTS:
+                hint = re.sub(of_a_file, of_python, hint)
+            kind = errors.ShapeError if re.search(_SHAPES, message) else type(e)
+            if (message, hint, kind) != (e.message, e.hint, type(e)):
+                raise kind(message, hint, e.code if kind is type(e) else "WEFT_SHAPE") from None

@@ -161,12 +161,30 @@ def library() -> ctypes.CDLL:
     return c
 
 
+def encoded(name: Any, what: str) -> bytes:
+    """A name as C takes it. Raises WrongType for what is no string, and Invalid for one that C
+    would cut."""
+    if not isinstance(name, str):
+        raise errors.WrongType(f"{what} is {name!r}, of {type(name).__name__}", "give a string")
+    _refuse_nul(name.encode())
+    return name.encode()
+
+
+def _refuse_nul(text: bytes) -> None:
+    if b"\0" in text:
+        raise errors.Invalid(f"{text.decode(errors='replace')!r} has a character NUL",
+                             "leave it out: names end there")
+
+
 def call(name: str, *arguments: Any) -> None:
     """Calls a function that can fail; raises its error."""
     c = library()
-    for argument in arguments:  # ctypes would wrap what _as_parameter_ raises
-        if isinstance(argument, Handle):
+    kinds = _FUNCTIONS[name][1]
+    for argument, after in zip(arguments, kinds[1:]):
+        if isinstance(argument, Handle):  # ctypes would wrap what _as_parameter_ raises
             argument.check()
+        elif isinstance(argument, bytes) and after is not c_size_t:  # else data, with their size
+            _refuse_nul(argument)
     error = CError()
     code = getattr(c, "weft_" + name)(*arguments, ctypes.byref(error))
     if code:
@@ -182,9 +200,11 @@ class Handle:
     def __init__(self, kind: str):
         self.kind, self.pointer, self.pid = kind, c_void_p(), os.getpid()
 
-    def __del__(self) -> None:
-        if self.pointer and self.pid == os.getpid():
-            getattr(library(), f"weft_{self.kind}_free")(ctypes.byref(self.pointer))
+    def __del__(self, getpid: Any = os.getpid, byref: Any = ctypes.byref,
+                library: Any = library) -> None:
+        # Bound here: at the interpreter's end the globals of modules may be None already.
+        if self.pointer and self.pid == getpid():
+            getattr(library(), f"weft_{self.kind}_free")(byref(self.pointer))
 
     @property
     def _as_parameter_(self) -> c_void_p:

@@ -2,9 +2,12 @@
 """The line that says how far a training is, in a terminal or a notebook."""
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from typing import Any, TextIO
+
+from . import errors
 
 WIDTH = 24
 
@@ -21,6 +24,8 @@ class Progress:
         self.began, self.width, self.shown = time.monotonic(), 0, 0.0
 
     def _write(self, line: str, end: str) -> None:
+        if end == "":  # a line that wraps could not be written over
+            line = line[:shutil.get_terminal_size().columns - 1]
         self.out.write("\r" + line.ljust(self.width) + end)
         self.width = len(line) if end == "" else 0
         self.out.flush()
@@ -49,6 +54,8 @@ class Progress:
 
 def settle(verbose: Any) -> int:
     """What "auto" is: a bar where a person looks, else a line per epoch."""
-    if verbose != "auto":
+    if verbose in (0, 1, 2):
         return int(verbose)
+    if verbose != "auto":
+        raise errors.Invalid(f"verbose is {verbose!r}", 'give 0, 1, 2 or "auto"')
     return 1 if "ipykernel" in sys.modules or sys.stdout.isatty() else 2

@@ -19,8 +19,9 @@ _WIDER = {"int8": "int32", "int16": "int32", "uint16": "int32", "uint32": "int64
 
 def as_array(value: Any, what: str) -> "np.ndarray":
     """Anything that holds numbers as an array of a dtype of libweft's: numpy's arrays, what has the
-    buffer protocol, DLPack (torch, jax, cupy on the host), pandas, Arrow, lists. Strides stay as
-    they are; only what has another dtype or byte order is copied.
+    buffer protocol, DLPack (torch, jax, cupy on the host), pandas, Arrow (tables of them: columns
+    side by side), lists. Strides stay as they are; only what has another dtype or byte order is
+    copied.
 
     >>> import numpy as np
     >>> a = np.zeros((4, 6), "float32")[:, ::2]
@@ -33,10 +34,15 @@ def as_array(value: Any, what: str) -> "np.ndarray":
         value = value.detach()
         if str(getattr(value, "device", "cpu")) != "cpu":
             value = value.cpu()
+        if hasattr(value, "resolve_neg"):  # views whose memory has the other sign
+            value = value.resolve_conj().resolve_neg()
+    table = columns(value)
     if isinstance(value, np.ndarray):
         array = value
+    elif table is not None:
+        array = _side_by_side(value, table, what)
     elif hasattr(value, "to_numpy"):
-        array = np.asarray(value.to_numpy())
+        array = _of_column(value, what)
     elif hasattr(value, "__dlpack__") and not hasattr(value, "__array_interface__"):
         try:
             array = np.from_dlpack(value)
@@ -51,6 +57,47 @@ def as_array(value: Any, what: str) -> "np.ndarray":
             raise errors.ShapeError(f"{what}: it is no array ({e})",
                                     "give rows of one length", "WEFT_SHAPE") from None
     return _settle_dtype(array, what)
+
+
+def columns(table: Any) -> list[tuple[str, Any]] | None:
+    """The columns of a table of Arrow or pandas with their names; None: it is none."""
+    if hasattr(table, "column_names") and hasattr(table, "column"):  # of Arrow
+        return [(n, table.column(n)) for n in table.column_names]
+    if hasattr(table, "columns") and hasattr(table, "to_numpy"):  # of pandas
+        pairs = table.items() if hasattr(table, "items") else ((n, table[n]) for n in table.columns)
+        return [(str(n), column) for n, column in pairs]
+    return None
+
+
+def _side_by_side(table: Any, pairs: list[tuple[str, Any]], what: str) -> "np.ndarray":
+    """pandas has mixed and nullable columns as Python's objects, so each is taken by itself;
+    columns of one dtype of numpy's are one array already."""
+    import numpy as np
+    kinds = {getattr(column, "dtype", None) for _, column in pairs}
+    if len(kinds) == 1 and isinstance(next(iter(kinds)), np.dtype):
+        return np.asarray(table.to_numpy())
+    if not pairs:
+        raise errors.Invalid(f"{what}: the table has no columns", "give it one for each number")
+    return np.column_stack([as_array(column, f"{what}, column {n!r}") for n, column in pairs])
+
+
+def _of_column(column: Any, what: str) -> "np.ndarray":
+    """A column of pandas, or an array of Arrow. Its nulls have no number."""
+    import numpy as np
+    nullable = getattr(getattr(column, "dtype", None), "numpy_dtype", None)  # of pandas
+    if nullable is not None or isinstance(getattr(column, "null_count", None), int):
+        nulls = np.asarray(column.isna() if nullable is not None else column.is_null())
+        if nulls.any():
+            raise errors.Invalid(f"{what}: record {int(nulls.argmax())} is null, "
+                                 f"{int(nulls.sum())} of {len(nulls)} are in all",
+                                 "leave such records out, or fill them")
+    try:
+        if nullable is not None:
+            return np.asarray(column.to_numpy(nullable))
+        return np.asarray(column if hasattr(column, "null_count") else column.to_numpy())
+    except (TypeError, ValueError, NotImplementedError) as e:
+        raise errors.WrongType(f"{what}: {type(column).__name__} is no array of numbers ({e})",
+                               "convert it to numbers first: " + ", ".join(DTYPES)) from None
 
 
 def _refuse_indexed(value: Any, what: str) -> None:
@@ -156,7 +203,7 @@ class List:
         _lib.call("list_new", new.handle.out())
         for name, array in arrays.items():
             view = View(as_array(array, name), name)
-            _lib.call("list_add", new.handle, name.encode(), view.pointer())
+            _lib.call("list_add", new.handle, _lib.encoded(name, "a name"), view.pointer())
         return new
 
     def items(self) -> Iterator[tuple[str, "np.ndarray"]]:

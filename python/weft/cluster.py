@@ -34,28 +34,38 @@ POLL_S = 0.2
 
 
 def _executable() -> str:
-    said = os.environ.get("WEFT_EXECUTABLE") or shutil.which("weft")
-    if not said:
-        raise errors.NotFound("there is no command weft on the PATH",
+    said = os.environ.get("WEFT_EXECUTABLE")
+    found = shutil.which(said or "weft")
+    if not found:
+        raise errors.NotFound(f"WEFT_EXECUTABLE is {said}, and no program is there" if said else
+                              "there is no command weft on the PATH",
                               "install weft, or set WEFT_EXECUTABLE=BUILD/cmd/weft",
                               "WEFT_NOTFOUND")
-    return said
+    return os.path.abspath(found)
+
+
+def _existing(path: str | os.PathLike[str]) -> str:
+    full = os.path.abspath(os.fspath(path))
+    if not os.path.exists(full):
+        raise errors.NotFound(f"there is no file {full}", "correct the path", "WEFT_NOTFOUND")
+    return full
 
 
 class Cluster:
     """The cluster of a cluster.yaml (docs/cluster.md). `with` takes it down at the end."""
 
     def __init__(self, path: str | os.PathLike[str] = "cluster.yaml"):
-        self.path = os.path.abspath(os.fspath(path))
-        if not os.path.exists(self.path):
-            raise errors.NotFound(f"there is no file {self.path}", "correct the path",
-                                  "WEFT_NOTFOUND")
+        self.path = _existing(path)
 
     def __enter__(self) -> "Cluster":
         return self
 
-    def __exit__(self, *ended: Any) -> None:
-        self.down()
+    def __exit__(self, kind: Any, *ended: Any) -> None:
+        try:
+            self.down()
+        except errors.Error:
+            if kind is None:  # else the error of the body is the one to be seen
+                raise
 
     def run(self, *words: str, about: bool = True) -> str:
         """What a command says. `about`: it is told of the cluster by --cluster. Raises by its exit
@@ -86,7 +96,7 @@ class Cluster:
               settings: dict[str, Any] | None = None) -> "Run":
         """Gives the cluster a job file as a new run, and returns at once; the run can be iterated.
         settings: in place of those of the file, by dotted keys: {"optimizer.learning_rate": 0.01}."""
-        words = ["submit", os.path.abspath(os.fspath(job))]
+        words = ["submit", _existing(job)]
         words += ["--resume"] if resume else []
         words += ["--name", name] if name else []
         for key, value in (settings or {}).items():
@@ -153,12 +163,13 @@ class Run:
 
     def model(self) -> "Model":
         """The model with the weights of the newest checkpoint."""
+        from .convert import with_folder
         from .model import Model
         folder = tempfile.mkdtemp(prefix="weft-model-")
         try:
             path = os.path.join(folder, "model.onnx")
             self.export(path)
-            return Model({"onnx": path}, 0, None, folder)
+            return with_folder(Model({"onnx": path}), folder)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
+import warnings
+import weakref
 from typing import TYPE_CHECKING, Any, Sequence
 
 from . import errors
+from ._tensor import as_array
 from .data import Arrays
 
 if TYPE_CHECKING:
@@ -48,6 +52,9 @@ def _weft_export() -> Any:
 def keras_inputs(model: Any, example_inputs: Any) -> Any:
     """Example inputs of a Keras model: zeros of its inputs' shapes, if none are given."""
     import numpy as np
+    if "keras" not in _packages(model):
+        raise errors.WrongType(f"{_kind(model)} is no model of Keras 3",
+                               "weft.Model.from_torch takes modules of PyTorch")
     if example_inputs is not None:
         return example_inputs
     if not getattr(model, "inputs", None):
@@ -60,41 +67,94 @@ def keras_inputs(model: Any, example_inputs: Any) -> Any:
     return tuple(np.zeros((2, *t.shape[1:]), t.dtype) for t in model.inputs)
 
 
+def with_folder(model: "Model", folder: str) -> "Model":
+    """The model, with which its temporary folder goes, at the interpreter's end at the latest."""
+    weakref.finalize(model, _remove, folder, os.getpid())
+    return model
+
+
+def _remove(folder: str, pid: int) -> None:
+    if pid == os.getpid():  # a child that was forked has it from its parent
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def exported(cls: type["Model"], model: Any, example_inputs: Any,
              input_names: Sequence[str] | None, output_names: Sequence[str] | None) -> "Model":
     """The model of an exported file, in a folder that goes with it."""
     export = _weft_export()
+    _check_inputs(example_inputs)
+    if _is_torch(model):
+        _check_dtypes(model)
     folder = tempfile.mkdtemp(prefix="weft-model-")
     path = os.path.join(folder, "model.onnx")
     try:
         try:
-            export.export(model, example_inputs, path, input_names=input_names,
-                          output_names=output_names, quiet=True)
+            report = export.export(model, example_inputs, path, input_names=input_names,
+                                   output_names=output_names, quiet=True)
         except export.ExportError as e:
-            raise errors.Unsupported(f"{type(model).__name__} cannot be exported: {e}",
-                                     "docs/import.md says what to change", "WEFT_UNSUPPORTED") from e
-        except Exception as e:
-            first = next((line for line in str(e).splitlines() if line.strip()), type(e).__name__)
             raise errors.Unsupported(
-                f"{type(model).__name__} cannot be exported: {type(e).__name__}: {first}",
+                f"{_kind(model)} cannot be exported: {e.message}",
+                e.hint or "docs/import.md says what to change", "WEFT_UNSUPPORTED") from e
+        except Exception as e:
+            plain = re.sub(r"\x1b\[[0-9;]*m", "", str(e))
+            first = next((line for line in plain.splitlines() if line.strip()), type(e).__name__)
+            raise errors.Unsupported(
+                f"{_kind(model)} cannot be exported: {type(e).__name__}: {first}",
                 "the error above names the operation; leave out what depends on the values of "
                 "tensors, and give example_inputs as the model takes them",
                 "WEFT_UNSUPPORTED") from e
+        if report.penalties:
+            raise errors.Unsupported(
+                f"{_kind(model)} has {report.penalties[0]}, which an ONNX file does not keep",
+                "train the model without it, or build it of weft.layers, which have regularizers",
+                "WEFT_UNSUPPORTED")
+        for line in report.lost:
+            warnings.warn(f"{_kind(model)}: not kept: {line}", stacklevel=4)
         origin = TorchOrigin(model) if _is_torch(model) else None
-        return cls({"onnx": path}, 0, origin, folder)
+        return with_folder(cls({"onnx": path}, 0, origin), folder)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
+def _check_inputs(example_inputs: Any) -> None:
+    if isinstance(example_inputs, dict):
+        raise errors.WrongType("example_inputs is a dict", "give a tuple of its tensors, in the "
+                               "order in which the model takes them")
+    several = isinstance(example_inputs, (tuple, list))
+    for i, x in enumerate(example_inputs if several else [example_inputs]):
+        as_array(x, f"example_inputs[{i}]" if several else "example_inputs")
+
+
+def _check_dtypes(module: Any) -> None:
+    for name, v in [*module.named_parameters(), *module.named_buffers()]:
+        dtype = str(v.dtype).removeprefix("torch.")
+        if dtype in ("float16", "bfloat16"):
+            raise errors.Unsupported(
+                f"{_kind(module)}: {name!r} is {dtype}, and weft keeps weights in float32",
+                f'convert it with module.float(); model.compile(..., compute="{dtype}") then has '
+                "matrix products computed in that type", "WEFT_UNSUPPORTED")
+
+
+def _kind(model: Any) -> str:
+    return type(model).__name__
+
+
+def _packages(model: Any) -> set[str]:
+    return {c.__module__.partition(".")[0] for c in type(model).__mro__}
+
+
 def _is_torch(model: Any) -> bool:
     """Keras's models on PyTorch are modules too; their variables have Keras's names."""
-    kinds = {c.__module__.partition(".")[0] for c in type(model).__mro__}
-    return "torch" in kinds and "keras" not in kinds
+    return "torch" in _packages(model) and "keras" not in _packages(model)
 
 
 def copy_into(weights: Arrays, model: Any) -> None:
     """Puts weights into a model of the framework by name. Raises Invalid for one that has no place."""
+    if not _packages(model) & {"torch", "keras"}:
+        raise errors.WrongType(
+            f"{_kind(model)} is neither a module of PyTorch nor a model of Keras",
+            "give the model that this one was made from")
     export = _weft_export()
     put = []
     for v, assign in export._route(model).slots(model):

@@ -7,12 +7,14 @@ Keras's PyDataset, tf.data) are gathered once, before the first step, into array
 """
 from __future__ import annotations
 
+import itertools
+import numbers
 import os
 import re
 from typing import TYPE_CHECKING, Any, Iterable, Sequence
 
 from . import errors
-from ._tensor import as_array
+from ._tensor import as_array, columns
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,30 +41,50 @@ def is_batches(x: Any) -> bool:
 
 def gather(batches: Any, steps: int | None = None) -> tuple[Any, Any, Any]:
     """All batches (x, y, sample_weight) of a generator or loader, or the first `steps`, as one each;
-    what they do not have is None. A batch is x, (x,), (x, y) or (x, y, sample_weight).
+    what they do not have is None. A batch is x, (x,), (x, y) or (x, y, sample_weight); each of
+    these is an array, a dict of arrays, or a tuple or list of arrays, which comes back as a tuple.
 
     >>> x, y, w = gather(iter([([[1.0]], [0]), ([[2.0]], [1])]))
     >>> x.tolist(), y.tolist(), w
     ([[1.0], [2.0]], [0, 1], None)
     """
+    if steps is not None and (not isinstance(steps, numbers.Integral) or steps < 1):
+        raise errors.Invalid(f"steps_per_epoch is {steps!r}, and an epoch has at least one step",
+                             "give the number of batches of an epoch, or leave it out")
+    kind = type(batches).__name__
     held, parts = 0, []
-    for i, batch in enumerate(_each(batches)):
-        if steps is not None and i == steps:
-            break
+    for i, batch in enumerate(itertools.islice(_each(batches), steps)):
         three = _three(batch)
+        for word, part, first in zip(_PARTS, three, parts[0] if parts else three):
+            if _form(part, word) != _form(first, word):
+                raise errors.Invalid(
+                    f"batch {i + 1} of the {kind} has {_form(part, word)}, and batch 1 has "
+                    f"{_form(first, word)}", "give all batches the same parts")
         held += sum(_bytes(p) for p in three)
         if held > LIMIT_BYTES:
             raise errors.OutOfMemory(
-                f"the batches of {type(batches).__name__} hold more than {LIMIT_BYTES} bytes after "
+                f"the batches of {kind} hold more than {LIMIT_BYTES} bytes after "
                 f"{i + 1}",
                 "say how many make an epoch (steps_per_epoch), or raise weft.data.LIMIT_BYTES; data "
                 "that no memory holds is for a job file (docs/data.md)", "WEFT_NOMEM")
         parts.append(three)
     if not parts:
-        raise errors.Invalid(f"{type(batches).__name__} gives no batch",
+        raise errors.Invalid(f"{kind} gives no batch",
                              "a generator that was used up gives nothing again: make a new one")
     x, y, w = (_join([p[k] for p in parts]) for k in range(3))
     return x, y, w
+
+
+_PARTS = ("x", "y", "sample_weight")
+
+
+def _form(part: Any, word: str) -> str:
+    """What a part has to be in all batches, in words."""
+    if part is None:
+        return f"no {word}"
+    if isinstance(part, dict):
+        return f"a dict of {', '.join(sorted(map(str, part)))} for {word}"
+    return f"{len(part)} arrays for {word}" if isinstance(part, tuple) else f"one array for {word}"
 
 
 def _each(batches: Any) -> Iterable[Any]:
@@ -77,7 +99,8 @@ def _three(batch: Any) -> tuple[Any, Any, Any]:
     if isinstance(batch, (tuple, list)):
         if not 1 <= len(batch) <= 3:
             raise errors.Invalid(f"a batch of {len(batch)} parts",
-                                 "give (x, y) or (x, y, sample_weight); several inputs are a dict")
+                                 "give (x, y) or (x, y, sample_weight); several inputs are a "
+                                 "dict or a tuple of arrays")
         x, y, w = (*batch, None, None)[:3]
     else:
         x, y, w = batch, None, None
@@ -88,12 +111,17 @@ def _own(part: Any) -> Any:
     """A copy: loaders may use their memory again."""
     if isinstance(part, dict):
         return {k: _own(v) for k, v in part.items()}
+    # Lists of numbers are one array, and so are lists of numbers of numpy's, which have no axes.
+    if isinstance(part, (tuple, list)) and part and all(getattr(v, "shape", ()) for v in part):
+        return tuple(_own(v) for v in part)
     return None if part is None else as_array(part, "a batch").copy()
 
 
 def _bytes(part: Any) -> int:
     if isinstance(part, dict):
         return sum(_bytes(v) for v in part.values())
+    if isinstance(part, tuple):
+        return sum(_bytes(v) for v in part)
     return 0 if part is None else part.nbytes
 
 
@@ -103,6 +131,8 @@ def _join(parts: Sequence[Any]) -> Any:
         return None
     if isinstance(parts[0], dict):
         return {k: _join([p[k] for p in parts]) for k in parts[0]}
+    if isinstance(parts[0], tuple):
+        return tuple(_join(arrays) for arrays in zip(*parts))
     try:
         return np.concatenate(parts)
     except ValueError as e:
@@ -121,13 +151,9 @@ def named(x: Any, names: Sequence[str], what: str) -> Arrays:
     >>> named(np.zeros((3, 2)), ["x"], "x")["x"].shape
     (3, 2)
     """
-    columns = _columns(x)
-    if columns is not None and (len(names) > 1 or names[0] in columns):
-        x = {name: columns[name] for name in names if name in columns}
-    elif columns is not None:
-        import numpy as np
-        wide = [as_array(v, f"{what}, column {k!r}") for k, v in columns.items()]
-        x = as_array(x, what) if hasattr(x, "to_numpy") else np.column_stack(wide)
+    table = dict(columns(x) or ())
+    if table and (len(names) > 1 or names[0] in table):
+        x = {name: table[name] for name in names if name in table}
     if isinstance(x, dict):
         lacking = [n for n in names if n not in x]
         extra = [n for n in x if n not in names]
@@ -145,14 +171,6 @@ def named(x: Any, names: Sequence[str], what: str) -> Arrays:
     if isinstance(x, (list, tuple)) and len(x) == 1 and hasattr(x[0], "shape") and x[0].shape:
         x = x[0]
     return {names[0]: as_array(x, what)}
-
-
-def _columns(x: Any) -> dict[str, Any] | None:
-    if hasattr(x, "column_names") and hasattr(x, "column"):  # of Arrow
-        return {n: x.column(n) for n in x.column_names}
-    if hasattr(x, "columns") and hasattr(x, "to_numpy"):  # of pandas
-        return {str(n): x[n] for n in x.columns}
-    return None
 
 
 def check_finite(arrays: Arrays, what: str) -> None:

@@ -6,6 +6,7 @@ import csv
 import os
 from typing import Any
 
+from . import errors
 
 # Columns of a run's history that are no loss or metric.
 NOT_METRICS = ("epoch", "step", "generation", "elapsed_s", "learning_rate")
@@ -39,9 +40,13 @@ class History:
         try:
             import matplotlib.pyplot as plt
         except ImportError:
-            from . import errors
             raise errors.Unsupported("History.plot needs matplotlib, which is not installed",
                                      "pip install matplotlib", "WEFT_UNSUPPORTED") from None
+        for name in names:
+            if name not in self.history:
+                raise errors.NotFound(f"the history has no {name!r}",
+                                      f"it has: {', '.join(self.history) or 'no epoch'}",
+                                      "WEFT_NOTFOUND")
         groups = [list(names)] if names else [
             g for g in ([n for n in self.history if n.endswith("loss")],
                         [n for n in self.history if not n.endswith("loss")]) if g]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Any, Sequence
 
+from . import errors
 from ._items import Family, Kind
 
 _FAMILY = Family("layer", """
@@ -94,14 +95,24 @@ DotInteraction: dot_interaction
 
 
 class Input:
-    """An input of a model: the shape of one record, without the batch.
+    """An input of a model: the shape of one record, without the batch. `dtype`: a name, or numpy's.
 
     >>> Input([28, 28, 1]).name
     'x'
     """
 
-    def __init__(self, shape: Sequence[int], dtype: str = "float32", name: str = "x"):
-        self.shape, self.dtype, self.name = [int(n) for n in shape], dtype, name
+    def __init__(self, shape: Sequence[int], dtype: Any = "float32", name: str = "x"):
+        if isinstance(shape, str) or not hasattr(shape, "__iter__"):
+            raise errors.WrongType(f"Input: the shape {shape!r} is no list or tuple",
+                                   f"give the shape of one record: weft.Input([{shape}])")
+        for n in shape:
+            if not hasattr(n, "__index__") or int(n) < 1:
+                raise errors.Invalid(f"Input: {n!r} in the shape {tuple(shape)}",
+                                     "give the shape of one record, in whole numbers from 1")
+        if not isinstance(dtype, str):
+            dtype = getattr(dtype, "name", None) or getattr(dtype, "__name__", dtype)
+            dtype = {"float": "float32", "int": "int64"}.get(dtype, dtype)
+        self.shape, self.dtype, self.name = [int(n) for n in shape], str(dtype), name
 
     def spec(self) -> dict[str, Any]:
         """As a job file has it."""

@@ -13,12 +13,13 @@ its workers compute.
 """
 from __future__ import annotations
 
+import collections.abc
 import ctypes
 import os
 from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 from . import _lib, errors
-from ._tensor import List, View, as_array, to_array
+from ._tensor import DTYPES, List, View, as_array, to_array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,10 +44,13 @@ class Session:
     def __init__(self, address: str, *, container: str = "", timeout: float = 10.0):
         if timeout <= 0:
             raise errors.Invalid(f"a timeout of {timeout} s", "give a number above 0")
-        self._dtypes: dict[str, str] = {}
+        self._dtypes: dict[str, str] = {}  # of variables
+        self._inputs: dict[str, str] = {}  # dtypes of inputs of the graph, where they are known
         self._handle = _lib.Handle("session")
-        options = _lib.CSessionOptions(container.encode(), max(1, int(timeout * 1000)))
-        _lib.call("session_open", address.encode(), ctypes.byref(options), self._handle.out())
+        options = _lib.CSessionOptions(_lib.encoded(container, "container"),
+                                       max(1, int(timeout * 1000)))
+        _lib.call("session_open", _lib.encoded(address, "address"), ctypes.byref(options),
+                  self._handle.out())
 
     def __enter__(self) -> "Session":
         return self
@@ -73,15 +77,14 @@ class Session:
     def variable(self, name: str, value: Any) -> None:
         """Makes a variable with a first value; one that is there keeps its value. Python's numbers
         are float32 or int64. Raises ShapeError when it is there with another dtype or shape."""
-        array = as_array(value, name)
-        if isinstance(value, _PLAIN) and array.dtype == "float64":
-            array = array.astype("float32")
+        array = _plain(name, value, "")
         self._call("create", name, array)
         self._dtypes[name] = array.dtype.name
 
     def assign(self, name: str, value: Any) -> None:
         """Gives a variable another value of its shape. Arrays have to have its dtype; Python's numbers
-        get it. Raises NotFound, with the nearest name, and ShapeError."""
+        get it, where they fit. Raises NotFound, with the nearest name, ShapeError, and Invalid for
+        numbers that do not fit."""
         self._call("assign", name, self._like(name, value))
 
     def assign_add(self, name: str, value: Any) -> "np.ndarray":
@@ -109,7 +112,7 @@ class Session:
               gives: bool = False) -> Any:
         self._use()
         out = ctypes.POINTER(_lib.CTensor)()
-        words: list[Any] = [self._handle, name.encode()]
+        words: list[Any] = [self._handle, _lib.encoded(name, "the name of a variable")]
         if array is not None:
             view = View(array, name)
             words.append(view.pointer())
@@ -122,12 +125,10 @@ class Session:
             _lib.library().weft_tensor_free(ctypes.byref(out))
 
     def _like(self, name: str, value: Any) -> "np.ndarray":
-        array = as_array(value, name)
-        if not isinstance(value, _PLAIN):
-            return array
-        if name not in self._dtypes:
+        _lib.encoded(name, "the name of a variable")
+        if isinstance(value, _PLAIN) and name not in self._dtypes:
             self.read(name)
-        return array.astype(self._dtypes[name])
+        return _plain(name, value, self._dtypes.get(name, ""))
 
     # ---- graphs ----
 
@@ -138,9 +139,13 @@ class Session:
         self._use()
         if isinstance(model, (str, os.PathLike)):
             _lib.call("session_extend_file", self._handle, os.fsencode(model))
-            return
-        data = model.SerializeToString() if hasattr(model, "SerializeToString") else bytes(model)
-        _lib.call("session_extend", self._handle, data, len(data))
+        elif hasattr(model, "graph") or isinstance(model, (bytes, bytearray, memoryview)):
+            data = model.SerializeToString() if hasattr(model, "graph") else bytes(model)
+            _lib.call("session_extend", self._handle, data, len(data))
+        else:
+            raise errors.WrongType(f"the model is {model!r}, of {type(model).__name__}",
+                                   "give the path of an ONNX file, its bytes or an onnx.ModelProto")
+        self._inputs.update(_input_dtypes(model))
 
     def run(self, fetches: str | Sequence[str] | None = None,
             feeds: Mapping[str, Any] | None = None,
@@ -149,21 +154,98 @@ class Session:
         and assignments made as it ends. Returns the value of a fetch that is a string, a list for a
         list of them, and None without fetches. `targets`: values or nodes to be run, of which
         nothing comes back. Raises NotFound for a name that is not there, ShapeError, Invalid for an
-        input that is not fed, and Timeout, with key and sender, for a Recv of which nothing came."""
+        input that is not fed, and Timeout, with key and sender, for a Recv of which nothing came.
+        Python's numbers get the dtype of the input, where it is known: of an onnx.ModelProto, and
+        where the package onnx is installed. Else they are float32 or int64."""
         self._use()
-        names = [fetches] if isinstance(fetches, str) else list(fetches or ())
-        ends = [targets] if isinstance(targets, str) else list(targets)
-        views = {n: View(as_array(v, n), n) for n, v in (feeds or {}).items()}
+        names, ends = _encoded(fetches, "fetches"), _encoded(targets, "targets")
+        views = self._fed(feeds or {})
         given = (_lib.CFeed * len(views))(*(
-            _lib.CFeed(n.encode(), v.pointer(), b"the feed") for n, v in views.items()))
+            _lib.CFeed(n, v.pointer(), b"the feed") for n, v in views.items()))
         out = List()
-        _lib.call("session_run", self._handle, len(views), given, len(names), _strings(names),
-                  len(ends), _strings(ends), out.handle.out())
+        try:
+            _lib.call("session_run", self._handle, len(views), given, len(names), _strings(names),
+                      len(ends), _strings(ends), out.handle.out())
+        except errors.ShapeError as e:
+            hint = e.hint or "give arrays of the inputs' dtypes and shapes"
+            raise errors.ShapeError(e.message, hint, e.code) from None
+        except errors.Invalid:
+            self._refuse_variables(feeds or {})
+            raise
         found = [array.copy() for _, array in out.items()]
         if fetches is None:
             return None
         return found[0] if isinstance(fetches, str) else found
 
 
-def _strings(names: Sequence[str]) -> Any:
-    return (ctypes.c_char_p * len(names))(*(n.encode() for n in names))
+    def _fed(self, feeds: Mapping[str, Any]) -> dict[bytes, View]:
+        if not isinstance(feeds, collections.abc.Mapping):
+            raise errors.WrongType(f"feeds is of {type(feeds).__name__}",
+                                   "give a dict of arrays by the names of inputs")
+        out = {}
+        for name, value in feeds.items():
+            encoded = _lib.encoded(name, "the name of a feed")
+            out[encoded] = View(_plain(name, value, self._inputs.get(name, "")), name)
+        return out
+
+    def _refuse_variables(self, feeds: Mapping[str, Any]) -> None:
+        """A graph may have an input of a variable's name, so this is asked when a run failed."""
+        for name in feeds:
+            if name not in self._inputs and self._has(name):
+                raise errors.Invalid(f"{name!r} is a variable, and only inputs are fed",
+                                     "give it a value with assign") from None
+
+    def _has(self, name: str) -> bool:
+        try:
+            self.read(name)
+        except errors.Error:
+            return False
+        return True
+
+
+def _plain(name: str, value: Any, dtype: str) -> "np.ndarray":
+    """An array as it is, and Python's numbers in a dtype that holds them; "": float32 for those
+    with a fraction."""
+    import numpy as np
+    array = as_array(value, name)
+    if not isinstance(value, _PLAIN):
+        return array
+    dtype = dtype or array.dtype.name.replace("float64", "float32")
+    with np.errstate(all="ignore"):  # of what does not fit
+        new = array.astype(dtype)
+    if array.dtype.kind == new.dtype.kind == "f":  # rounding is no loss, infinity is
+        lost = np.isfinite(array) & ~np.isfinite(new)
+    else:
+        lost = new != array
+    if lost.any():
+        raise errors.Invalid(f"{name!r} is {dtype}, and {array[lost][0]} does not fit into it",
+                             "give numbers that this dtype has")
+    return new
+
+
+def _input_dtypes(model: Any) -> dict[str, str]:
+    """Of the inputs of an ONNX model, as far as they can be known here."""
+    if not hasattr(model, "graph"):
+        try:
+            import onnx
+        except ImportError:
+            return {}
+        model = (onnx.load_model(model, load_external_data=False)
+                 if isinstance(model, (str, os.PathLike)) else
+                 onnx.load_model_from_string(bytes(model)))
+    kinds = {number: name for name, number in DTYPES.items()}
+    variables = {i.name for i in model.graph.initializer}
+    return {i.name: kinds[i.type.tensor_type.elem_type] for i in model.graph.input
+            if i.type.tensor_type.elem_type in kinds and i.name not in variables}
+
+
+def _encoded(names: Any, what: str) -> list[bytes]:
+    if names is None:
+        return []
+    if isinstance(names, str) or not isinstance(names, collections.abc.Iterable):
+        names = [names]
+    return [_lib.encoded(n, f"a name of {what}") for n in names]
+
+
+def _strings(names: Sequence[bytes]) -> Any:
+    return (ctypes.c_char_p * len(names))(*names)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cluster.py LIBWEFT WEFT - weft.Cluster: a cluster started, a job trained on it, its model here."""
+"""cluster.py LIBWEFT WEFT - weft.Cluster: a cluster started, a job trained on it, its model here;
+and weft.Session: numbers, names and feeds."""
 import os
 import pathlib
 import socket
@@ -13,6 +14,7 @@ kit.need("numpy")
 os.environ["WEFT_EXECUTABLE"] = os.path.abspath(sys.argv[2])
 import numpy as np  # noqa: E402
 import weft  # noqa: E402
+import weft.errors  # noqa: E402
 
 JOB = """job: small
 model: {input: {x: [4]}, layers: [{dense: {units: 8, activation: relu}}, {dense: 3}]}
@@ -23,6 +25,72 @@ batch: 8
 epochs: 30
 optimizer: {adam: {learning_rate: 0.02}}
 """
+
+
+def check_numbers(session):
+    """Python's numbers get the dtype of a variable or input, where they fit."""
+    for name, first in (("i", np.array(1, "int32")), ("u", np.array([1, 2], "uint8")), ("f", 1.5)):
+        session.variable(name, first)
+    for name, value in (("i", 2**40), ("i", 1.7), ("i", float("nan")), ("u", [300, 1]),
+                        ("u", [-1, 1]), ("f", 1e300), ("f", 2**24 + 1)):
+        kit.raises(weft.errors.Invalid, "does not fit", lambda: session.assign(name, value))
+        kit.raises(weft.errors.Invalid, "does not fit", lambda: session.assign_add(name, value))
+    assert session.read("i") == 1 and session.read("f") == 1.5
+    kit.raises(weft.errors.Invalid, "does not fit", lambda: session.variable("g", 1e300))
+    session.assign("i", 3.0)
+    session.assign("f", 0.1)
+    assert session.read("i") == 3 and session.read("f") == np.float32(0.1)
+
+
+def check_words(session):
+    """What is no name, and names that C would cut."""
+    for call in (lambda n: session.read(n), lambda n: session.variable(n, 1),
+                 lambda n: session.assign(n, 1), lambda n: session.run(n),
+                 lambda n: session.run("y", {n: 1}), lambda n: weft.Session(n)):
+        kit.raises(weft.errors.WrongType, "is 3, of int", lambda: call(3))
+        kit.raises(weft.errors.Invalid, "has a character NUL", lambda: call("i\0x"))
+    kit.raises(weft.errors.WrongType, "the model is 5", lambda: session.extend(5))
+    kit.raises(weft.errors.WrongType, "feeds is of list", lambda: session.run("y", [1]))
+
+
+def check_feeds(session):
+    """Of graphs whose inputs are known, and of those that are not."""
+    try:
+        import onnx
+    except ImportError:
+        print("no onnx here")
+        return
+    from onnx import helper
+    for kind in (onnx.TensorProto.FLOAT, onnx.TensorProto.INT32):
+        x, y, w = (f"{n}{kind}" for n in "xyw")
+        graph = helper.make_graph(
+            [helper.make_node("Mul", [x, w], [y])], "g",
+            [helper.make_tensor_value_info(x, kind, ["n"])],
+            [helper.make_tensor_value_info(y, kind, ["n"])],
+            [helper.make_tensor(w, kind, [], [2])])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+        model.metadata_props.add(key="weft.variable." + w, value="trainable")
+        session.extend(model if kind == onnx.TensorProto.FLOAT else model.SerializeToString())
+        assert session.run(y, {x: [1, 2]}).tolist() == [2, 4]
+        e = kit.raises(weft.errors.ShapeError, "float64", lambda: session.run(y, {x: np.ones(2)}))
+        assert "dtypes" in e.hint
+        kit.raises(weft.errors.Invalid, "is a variable",
+                   lambda: session.run(y, {x: [1, 2], w: np.array(1)}))
+    kit.raises(weft.errors.Invalid, "1.5 does not fit", lambda: session.run(y, {x: [1.5]}))
+
+
+def check_errors_of_the_command():
+    def body():
+        with weft.Cluster(folder / "cluster.yaml") as cluster:
+            kit.raises(weft.errors.NotFound, "there is no file",
+                       lambda: cluster.train(folder / "none.yaml"))
+            raise KeyError("of the body")
+    kit.raises(KeyError, "of the body", body)
+    was = os.environ["WEFT_EXECUTABLE"]
+    os.environ["WEFT_EXECUTABLE"] = "/none/weft"
+    kit.raises(weft.errors.NotFound, "WEFT_EXECUTABLE is /none/weft",
+               weft.Cluster(folder / "cluster.yaml").status)
+    os.environ["WEFT_EXECUTABLE"] = was
 
 
 def free_ports(n):
@@ -49,7 +117,12 @@ with tempfile.TemporaryDirectory() as name:
     (folder / "job.yaml").write_text(JOB)
     (folder / "bad.yaml").write_text(JOB.replace("adam", "adm"))
     kit.raises(weft.Error, "there is no file", lambda: weft.Cluster(folder / "none.yaml"))
+    check_errors_of_the_command()
     with weft.Cluster(folder / "cluster.yaml").up() as cluster:
+        with weft.Session(f"127.0.0.1:{ports[0]}") as session:
+            check_numbers(session)
+            check_words(session)
+            check_feeds(session)
         assert {t["role"] for t in cluster.status()["tasks"]} == {"ps", "worker"}
         kit.raises(weft.Error, 'did you mean "adam"', lambda: cluster.train(folder / "bad.yaml"))
         run = cluster.train(folder / "job.yaml")

@@ -4,7 +4,9 @@
 Runs in the interpreter that WEFT_KERAS_PYTHON names, else in this one. exit 77: no PyTorch there.
 """
 import os
+import subprocess
 import sys
+import tempfile
 
 PYTHON = os.environ.get("WEFT_KERAS_PYTHON")
 if PYTHON and os.path.exists(PYTHON) and os.path.realpath(sys.prefix) != os.path.realpath(
@@ -20,6 +22,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 import weft  # noqa: E402
+import weft.errors  # noqa: E402
 from torch import nn  # noqa: E402
 
 torch.manual_seed(1)
@@ -173,4 +176,120 @@ def test_keras_goes_on_with_its_optimizer_as_weft_does():
                 assert apart < 1e-6, apart
 
 
-kit.run(globals(), sys.argv[2] if len(sys.argv) > 2 else None)
+def reads(f):
+    """A module whose forward is f(layer, x)."""
+    class Reads(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.Linear(64, 4)
+            self.register_buffer("steps", torch.tensor(2))
+
+        def forward(self, x):
+            return f(self, x)
+    return Reads()
+
+
+def test_values_that_decide_are_refused():
+    x = X.reshape(256, 64)[:2]
+    for f in (lambda m, x: m.a(x) if x.sum() > 0 else -m.a(x),
+              lambda m, x: m.a(x) * int(x[0, 0]),
+              lambda m, x: m.a(x) * x.max().item(),
+              lambda m, x: m.a(x) if m.a.weight.sum() > 0 else -m.a(x),
+              lambda m, x: m.a(x) if torch.rand(()) > 0.5 else -m.a(x),
+              lambda m, x: torch.from_numpy(np.sin(m.a(x).detach().numpy()))):
+        e = kit.raises(weft.errors.Unsupported, "makes a Python number",
+                       lambda: weft.Model.from_torch(reads(f), x))
+        assert f"{__file__}:{f.__code__.co_firstlineno}" in e.message and "where" in e.hint, e
+
+
+def test_sizes_may_decide():
+    def forward(m, x):
+        assert x.shape[1] == 64 and x.dim() == 2
+        x = x.reshape(x.size(0), int(x.shape[1]))
+        for _ in range(int(m.steps)):
+            x = x * 0.5
+        return m.a(x) if x.shape[1] > 3 else x
+
+    net = reads(forward)
+    x = X.reshape(256, 64)
+    m = weft.Model.from_torch(net, x[:2])
+    assert np.abs(m.predict(x) - outputs(net, x)).max() < 1e-5
+
+
+def test_batch_norm_without_momentum():
+    net = nn.Sequential(nn.Linear(64, 4), nn.BatchNorm1d(4, momentum=None))
+    x = X.reshape(256, 64)[:2]
+    kit.raises(weft.errors.Unsupported, 'BatchNorm1d "1" has momentum=None',
+               lambda: weft.Model.from_torch(net, x))
+
+
+def test_half_precision():
+    for dtype in (torch.float16, torch.bfloat16):
+        e = kit.raises(weft.errors.Unsupported, f"'weight' is {str(dtype)[6:]}",
+                       lambda: weft.Model.from_torch(nn.Linear(4, 2).to(dtype), torch.zeros(2, 4)))
+        assert ".float()" in e.hint, e
+
+
+def test_messages():
+    x = X.reshape(256, 64)[:2]
+
+    class Svd(nn.Module):
+        def forward(self, x):
+            return torch.linalg.svd(x)[1]
+
+    e = kit.raises(weft.errors.Unsupported, "", lambda: weft.Model.from_torch(Svd(), x))
+    assert "operator 'aten::linalg_svd'" in e.message and "\\x1b" not in repr(e), repr(e)
+    assert "neither" not in e.message and "\n" not in e.message, e
+    net = nn.Linear(64, 2)
+    kit.raises(weft.errors.WrongType, "example_inputs is a dict",
+               lambda: weft.Model.from_torch(net, {"x": x}))
+    kit.raises(weft.errors.WrongType, "example_inputs[0]",
+               lambda: weft.Model.from_torch(net, ("words",)))
+    m = weft.Model.from_torch(net, x)
+    kit.raises(weft.errors.WrongType, "int is neither", lambda: m.copy_to(3))
+    kit.raises(weft.errors.WrongType, "Linear is no model of Keras",
+               lambda: weft.Model.from_keras(net))
+
+
+def test_an_interpreter_ends_without_a_word():
+    """Models of the main module are freed when the globals of other modules may be gone."""
+    of_layers = "weft.Model.from_layers([weft.Input([4]), weft.layers.Dense(2)])"
+    of_torch = "weft.Model.from_torch(torch.nn.Linear(2, 2), torch.zeros(2, 2))"
+    for module, model in (("tensorflow", of_layers), ("torch", of_torch)):
+        code = f"import weft\ntry:\n    import {module}\nexcept ImportError:\n    pass\nm = {model}"
+        with tempfile.TemporaryDirectory() as folder:
+            env = dict(os.environ, PYTHONPATH=str(kit.SOURCE / "python"), TMPDIR=folder,
+                       KERAS_BACKEND=module)
+            done = subprocess.run([sys.executable, "-c", code], env=env, text=True,
+                                  capture_output=True)
+            assert done.returncode == 0 and "ignored" not in done.stderr, done.stderr
+            assert not [n for n in os.listdir(folder) if n.startswith("weft-")]
+
+
+def test_penalties_of_keras_are_refused():
+    try:
+        import keras
+    except ImportError:
+        print("no Keras here")
+        return
+
+    class Adds(keras.layers.Layer):
+        def call(self, x):
+            self.add_loss(keras.ops.sum(x))
+            return x
+
+    dense, x = keras.layers.Dense, np.zeros((2, 4), "float32")
+    cases = [(dense(2, **{word: of}, name="a"), f'{word} of Dense "a"') for word, of in (
+        ("kernel_regularizer", "l2"), ("bias_regularizer", "l1"), ("activity_regularizer", "l2"),
+        ("kernel_constraint", "non_neg"))]
+    cases += [(keras.layers.LSTM(2, recurrent_regularizer="l2"), "_regularizer of LSTM"),
+              (Adds(name="a"), 'add_loss of Adds "a"')]
+    for layer, text in cases:
+        shape = (3, 4) if isinstance(layer, keras.layers.LSTM) else (4,)
+        net = keras.Sequential([keras.Input(shape), layer, dense(2)])
+        kit.raises(weft.errors.Unsupported, text, lambda: weft.Model.from_keras(net))
+    net = keras.Sequential([dense(2, kernel_regularizer="l2")])
+    kit.raises(weft.errors.Unsupported, "kernel_regularizer", lambda: weft.Model.from_keras(net, x))
+
+
+kit.run(dict(globals()), sys.argv[2] if len(sys.argv) > 2 else None)
