@@ -137,6 +137,21 @@ static wf_status find_runs(const wf_cluster_conf *conf, const char *word, wf_are
                         word);
 }
 
+/* The cluster's master removes folders beside its work: once it is said that runs are removed, they
+ * are not found any more. */
+static void await_removal(const wf_cluster_conf *conf, const char *word, wf_arena *arena)
+{
+    int64_t until_ns = wf_now_ns() + ANSWER_MS * WF_NS_PER_MS;
+    const char **names;
+    wf_err ignored;
+    size_t n = 0;
+
+    while (wf_now_ns() < until_ns && find_runs(conf, word, arena, &names, &n, &ignored) == WF_OK) {
+        wf_wait(NULL, 0, -1, TURN_MS, NULL);
+        n = 0;
+    }
+}
+
 static void print_removed(const char *word, size_t n)
 {
     if (strchr(word, '#'))
@@ -151,16 +166,20 @@ static wf_status forget(const wf_cluster_conf *conf, const char *word, wf_err *e
     const char **names = NULL;
     size_t n = 0;
     wf_status rc;
+    bool up;
 
     if (!arena)
         return wf_fail_nomem(err, 0);
     rc = find_runs(conf, word, arena, &names, &n, err);
-    if (rc == WF_OK && wf_super_pid(conf))
+    up = rc == WF_OK && wf_super_pid(conf);
+    if (up)
         rc = ask_to_forget(conf, names, n, err);
     else if (rc == WF_OK)
         rc = forget_here(conf, conf->state_dir, names, n, err);
     if (rc == WF_OK)
         rc = forget_local(conf, names, n, err);
+    if (rc == WF_OK && up)
+        await_removal(conf, word, arena);
     if (rc == WF_OK)
         print_removed(word, n);
     wf_arena_free(&arena);
