@@ -264,6 +264,19 @@ static wf_status check_files(const wf_job_conf *job, const wf_conf_records *r, w
     return WF_OK;
 }
 
+/* A job may have been divided, and go on under another strategy. */
+static void warn_of_place(const wf_job_conf *job, const wf_checks *checks)
+{
+    const wf_strategy *s = job->strategy ? wf_strategy_find(job->strategy) : NULL;
+    char text[256];
+
+    if (!s || s->divides || !job->place_line || !checks->warn)
+        return;
+    snprintf(text, sizeof text, "%.100s:%d: \"place\" has no effect with strategy %s", job->path,
+             job->place_line, s->name);
+    checks->warn(checks->arg, text);
+}
+
 wf_status wf_job_check(const wf_job_conf *job, const wf_checks *checks, wf_job_facts *facts,
                        wf_err *err)
 {
@@ -274,6 +287,7 @@ wf_status wf_job_check(const wf_job_conf *job, const wf_checks *checks, wf_job_f
     WF_TRY(check_optimizer(job, err));
     WF_TRY(of ? wf_strategy_of_job(job, of->n_ps, of->n_workers, &ignored, err)
               : wf_strategy_check_name(job, err));
+    warn_of_place(job, checks);
     WF_TRY(check_files(job, &job->train, err));
     WF_TRY(check_files(job, &job->eval, err));
     WF_TRY(check_mode(job, WF_COMPILE_TRAIN, checks, facts, err));

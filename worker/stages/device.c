@@ -190,7 +190,8 @@ static wf_status bad_gradient(const running *r, int64_t output, wf_err *err)
 {
     const Weft__Start *of = r->s->conf.start;
 
-    return wf_fail(err, WF_NUMERIC, "lower the learning rate, or take on_nan: rollback",
+    return wf_fail(err, WF_NUMERIC,
+                   "look at the data, lower the learning rate, or take on_nan: rollback",
                    "the gradient of \"%.200s\" has NaN or infinity",
                    of->variables[r->part->out[output].variable]->name);
 }

@@ -93,7 +93,8 @@ static wf_status look(wf_stage *s, uint32_t variable, wf_err *err)
     s->now.is_bad = true;
     if (s->sums.skips)
         return WF_OK;
-    return wf_fail(err, WF_NUMERIC, "lower the learning rate, or take on_nan: rollback",
+    return wf_fail(err, WF_NUMERIC,
+                   "look at the data, lower the learning rate, or take on_nan: rollback",
                    "the gradient of \"%.200s\" has NaN or infinity", v->name);
 }
 
