@@ -11,12 +11,14 @@
 #include <string.h>
 
 /* A person asks for a job again, who has repaired what was wrong: its faults are counted anew. */
-static void begin_anew(wf_job *j, int64_t from_step)
+static void begin_anew(const wf_master *m, wf_job *j, int64_t from_step)
 {
     j->from_step = from_step;
     j->stop_asked = false;
     j->cut->failures = 0;
     j->rollbacks = j->epoch->set_aside = 0;
+    if (j->began_ns && j->ended_ns) /* it took no time while it was over */
+        j->began_ns += m->now_ns - j->ended_ns;
     j->ended_ns = 0;
 }
 
@@ -91,7 +93,7 @@ wf_status wf_master_submit(wf_master *m, const char *name, const char *text, con
     if (!j)
         return submit_new(m, name, text, path, err);
     WF_TRY(journal_text(m, j, WF_JOB_QUEUED, text, path, err));
-    begin_anew(j, -1);
+    begin_anew(m, j, -1);
     j->ending_from = 0;
     free(j->text_was);
     j->text_was = NULL;
@@ -208,7 +210,7 @@ static wf_status recover(wf_master *m, const char *name, int64_t from_step, bool
         return WF_OK; /* it recovers by itself */
     if (!wf_job_over(j->state))
         return is_under_way(j, "stop it first: weft stop", err);
-    begin_anew(j, from_step);
+    begin_anew(m, j, from_step);
     if (from_step >= 0 || changed)
         j->ending_from = 0;
     return wf_job_enter(m, j, WF_JOB_RECOVER, NULL, err);

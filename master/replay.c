@@ -140,7 +140,7 @@ wf_status wf_master_replay(void *master, const Weft__Record *r, wf_err *err)
     if (r->round && m->job)
         WF_TRY(wf_growth_replay(m->job, r->round, err));
     if (r->epoch && m->job)
-        WF_TRY(wf_epoch_replay(m->job, r->epoch, err));
+        WF_TRY(wf_epoch_replay(m, m->job, r->epoch, err));
     if (r->finished)
         replay_finished(m, r->finished);
     if (r->cut)
@@ -173,6 +173,7 @@ static void take_up_jobs(wf_master *m)
 
         if (wf_job_over(j->state)) {
             wf_epoch_close(j);
+            j->ended_ns = m->now_ns;
         } else if (wf_states_next(&wf_job_states, j->state, WF_JOB_RESTARTED) >= 0) {
             j->stop_asked |= j->state == WF_JOB_STOPPING;
             wf_job_move(j, WF_JOB_RESTARTED);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* master/epoch/epoch.c */
 #include "master/epoch/epoch.h"
+#include "common/base/clock.h"
 #include "common/base/size.h"
 #include "common/conf/conf.h"
 #include "common/wire/control.h"
@@ -99,6 +100,7 @@ wf_status wf_epoch_journal(wf_master *m, const wf_job *j, wf_err *err)
     r.eval = eval_list;
     r.n_eval = list_eval(j, eval, eval_list);
     r.eval_epoch = j->epoch->eval_epoch;
+    r.elapsed_ms = j->elapsed_ms;
     r.steps_before = j->epoch->steps_before;
     r.records_before = j->epoch->records_before;
     r.train_digest = wf_job_grows(j) ? j->epoch->train_digest : 0;
@@ -112,6 +114,14 @@ wf_status wf_epoch_journal(wf_master *m, const wf_job *j, wf_err *err)
     free(rows);
     free(list);
     return rc;
+}
+
+/* The epoch has changed. */
+static wf_status journal_now(wf_master *m, wf_job *j, wf_err *err)
+{
+    if (j->began_ns)
+        j->elapsed_ms = (uint64_t)((m->now_ns - j->began_ns) / WF_NS_PER_MS);
+    return wf_epoch_journal(m, j, err);
 }
 
 /* ---- sizes ---- */
@@ -196,7 +206,7 @@ static wf_status begin_epoch(wf_master *m, wf_job *j, uint32_t epoch, wf_err *er
     wf_left_out_apply(j);
     if (!j->next_cut)
         j->next_cut = j->prepared->every_steps;
-    return wf_epoch_journal(m, j, err);
+    return journal_now(m, j, err);
 }
 
 wf_status wf_epoch_restore(wf_master *m, wf_job *j, const Weft__Ledger *l, wf_err *err)
@@ -228,10 +238,10 @@ wf_status wf_epoch_restore(wf_master *m, wf_job *j, const Weft__Ledger *l, wf_er
         wf_ledger_restore(&j->epoch->ledger, l->finished[i]->begin, l->finished[i]->end);
     wf_left_out_apply(j);
     wf_growth_end_round(j);
-    return wf_epoch_journal(m, j, err);
+    return journal_now(m, j, err);
 }
 
-wf_status wf_epoch_replay(wf_job *j, const Weft__EpochRecord *r, wf_err *err)
+wf_status wf_epoch_replay(const wf_master *m, wf_job *j, const Weft__EpochRecord *r, wf_err *err)
 {
     wf_epoch *e = j->epoch;
 
@@ -251,6 +261,9 @@ wf_status wf_epoch_replay(wf_job *j, const Weft__EpochRecord *r, wf_err *err)
         wf_callbacks_take(&e->callbacks, r->callbacks[i]->name, r->callbacks[i]->value);
     WF_TRY(wf_tallies_take(e->eval, &e->n_eval, r->n_eval, r->eval, err));
     e->eval_epoch = r->eval_epoch;
+    j->elapsed_ms = r->elapsed_ms;
+    if (r->elapsed_ms) /* without the time since it was written */
+        j->began_ns = m->now_ns - (int64_t)r->elapsed_ms * WF_NS_PER_MS;
     for (size_t i = 0; e->ledger.n && i < r->n_finished; i++)
         wf_ledger_restore(&e->ledger, r->finished[i]->begin, r->finished[i]->end);
     wf_growth_end_round(j);
@@ -326,7 +339,7 @@ static wf_status evaluated(wf_master *m, wf_job *j, const char *failed, wf_err *
     wf_epoch_tell(m, j, failed);
     if (!failed[0])
         decide(m, j);
-    return wf_epoch_journal(m, j, err);
+    return journal_now(m, j, err);
 }
 
 static wf_status evaluate(wf_master *m, wf_job *j, wf_err *err)

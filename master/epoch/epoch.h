@@ -107,7 +107,8 @@ void wf_epoch_begin_generation(wf_job *j);
 /* The open epoch, or that there is none, into the journal; and back. Errors: WF_CORRUPT, WF_NOMEM.
  */
 WF_MUST_USE wf_status wf_epoch_journal(wf_master *m, const wf_job *j, wf_err *err);
-WF_MUST_USE wf_status wf_epoch_replay(wf_job *j, const Weft__EpochRecord *r, wf_err *err);
+WF_MUST_USE wf_status wf_epoch_replay(const wf_master *m, wf_job *j, const Weft__EpochRecord *r,
+                                      wf_err *err);
 /* The state of the job's callbacks as options of a message; rows and list have room for
  * WF_CALLBACKS_NUMBERS. */
 size_t wf_epoch_callbacks(const wf_job *j, Weft__Option rows[], Weft__Option *list[]);

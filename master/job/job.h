@@ -125,7 +125,8 @@ typedef struct wf_job {
     size_t n_left_out;
 
     int64_t began_ns, ended_ns;
-    wf_job_lines lines; /* for whoever follows */
+    uint64_t elapsed_ms; /* since it began, as the journal has it */
+    wf_job_lines lines;  /* for whoever follows */
 } wf_job;
 
 /* Whether its training data grows. Of one that is not compiled yet, only once a round was taken. */

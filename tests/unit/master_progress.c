@@ -5,6 +5,7 @@
 #include "common/base/clock.h"
 #include "common/wire/control.h"
 
+#include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -138,9 +139,44 @@ static void what_the_master_waits_for_is_shown_and_asked_for_again(void **state)
     assert_true(stage_count(s, "\"running\""));
 }
 
+static double elapsed_s(stage *s)
+{
+    char *text = wf_master_status(s->master, s->now_ns);
+    json_t *o = json_loads(text, 0, NULL);
+    double out = json_number_value(
+        json_object_get(json_array_get(json_object_get(o, "jobs"), 0), "elapsed_s"));
+
+    json_decref(o);
+    free(text);
+    return out;
+}
+
+/* Neither while it is over, nor while the master is away; nor does it begin anew then. */
+static void a_job_takes_time_while_it_trains(void **state)
+{
+    stage *s = stage_new();
+    double took;
+
+    (void)state;
+    s->model.evaluates = true;
+    stage_begin_lazy(s);
+    stage_wait(s, 3000);
+    stage_let_all_train(s);
+    stage_until(s, "one", "done");
+    took = elapsed_s(s);
+    assert_true(took >= 3);
+    stage_wait(s, 60000);
+    assert_true(elapsed_s(s) == took);
+    stage_kill(s);
+    stage_raise(s);
+    assert_true(elapsed_s(s) > 0 && elapsed_s(s) <= took);
+    stage_free(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_job_takes_time_while_it_trains),
         STAGED(a_main_thread_that_stands_still_is_given_up),
         STAGED(a_long_step_is_progress),
         STAGED(what_a_task_waits_for_is_shown_and_in_the_end_costs_it_its_place),
