@@ -125,8 +125,13 @@ static wf_status resume(wf_master *m, wf_job *j, wf_err *err)
     WF_TRY(prepare(m, j, err));
     if (wf_job_over(j->state) || !j->prepared)
         return WF_OK;
-    if (wf_master_facts(m)->variables_gone)
+    if (m->ps_left_out)
+        wf_job_note(m, j, "task.lost", "ps/%u: it is no longer in cluster.yaml",
+                    m->ps_left_out - 1);
+    if (wf_master_facts(m)->variables_gone || m->ps_left_out) {
+        m->ps_left_out = 0;
         return wf_job_enter(m, j, WF_JOB_LOST, NULL, err);
+    }
     if (wf_master_facts(m)->variables_kept)
         return enter_running(m, j, j->stop_asked ? WF_JOB_READY_TO_STOP : WF_JOB_READY, err);
     return WF_OK;

@@ -45,6 +45,8 @@ struct wf_master {
     bool facts_known; /* nothing that they are made of has changed since */
     bool view_stale;  /* membership changed since the last view */
     uint32_t view;
+    uint32_t ps_left_out;                /* 1 + a ps of the journal's last view that cluster.yaml
+                                          * has no more; 0: there is none */
     uint64_t retired[WF_MASTER_RETIRED]; /* a ring of late: they are told at the hello (M2) */
     uint32_t n_retired;
     uint64_t refused_deaths; /* reports of deaths that no supervisor sent */

@@ -274,6 +274,7 @@ static void leave_view(wf_master *m, wf_member *who)
 void wf_members_replay(wf_master *m, const Weft__View *view, uint16_t generation)
 {
     m->view = view->number;
+    m->ps_left_out = 0;
     find_who_stays(m, view);
     for (uint32_t i = 0; i < m->n_members; i++)
         leave_view(m, &m->members[i]);
@@ -281,6 +282,8 @@ void wf_members_replay(wf_master *m, const Weft__View *view, uint16_t generation
         const Weft__Member *from = view->members[i];
         wf_member *who = wf_member_of(m, (wf_task){(wf_role)from->role, from->index});
 
+        if (!who && from->role == WF_ROLE_PS)
+            m->ps_left_out = 1 + from->index;
         if (!who || !from->incarnation || who->incarnation)
             continue;
         who->incarnation = who->viewed = from->incarnation;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""master_away.py WEFT - the master's process stands still for longer than any task may be silent.
+"""master_away.py WEFT - the master's process stands still for longer than any task may be silent, or
+comes back to another cluster.yaml.
 
 Workers train on meanwhile with the splits in hand. When the master runs again it gives nobody up:
 that it heard nothing is no evidence against anybody.
@@ -36,5 +37,21 @@ def nobody_is_given_up_for_the_masters_absence(weft):
         assert job["state"] == "running" and job["generation"] == 1, job
 
 
+def a_ps_that_is_no_longer_named_takes_the_job_back(weft):
+    """What it holds is lost to the job, which goes on from its checkpoint with the others."""
+    with Cluster(weft, ps=2, workers=2) as c:
+        ledger.write_job(c.folder, 2048, 20, batch=4, split_records=64, every_steps=100, pipeline=0, seed=1,
+                         accumulate=1)
+        c.must("up")
+        c.must("submit", "ledger.yaml")
+        c.until_job("ledger", lambda j: j["step"] > 300 and c.checkpoints("ledger"), "a checkpoint")
+        c.resize(1)
+        c.kill("master")
+        job = c.until_job("ledger", lambda j: j["state"] == "done" or j["generation"] > 1, "another generation")
+        assert job["generation"] == 2, job
+        c.until_job("ledger", lambda j: j["state"] == "done", "its end")
+        assert "ps/1: it is no longer in cluster.yaml" in c.read(".weft/jobs/ledger#1/events.jsonl")
+
+
 if __name__ == "__main__":
-    main([nobody_is_given_up_for_the_masters_absence])
+    main([nobody_is_given_up_for_the_masters_absence, a_ps_that_is_no_longer_named_takes_the_job_back])
