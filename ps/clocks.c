@@ -45,7 +45,7 @@ wf_status wf_clocks_join(wf_clocks *c, uint64_t incarnation, uint32_t number, ui
     const wf_clock *row = find(c, incarnation);
     uint32_t least = UINT32_MAX;
 
-    if (row && row->here && row->number == number) { /* C3 */
+    if (row && row->here && number && row->number == number) { /* C3 */
         *clock = (uint32_t)(step + row->shift);
         return WF_OK;
     }
