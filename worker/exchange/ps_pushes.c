@@ -200,9 +200,10 @@ static wf_push_body body_of(const wf_client *c, uint32_t step)
     return (wf_push_body){s->clock, s->nothing ? 0 : s->records};
 }
 
-static wf_status flush_draft(wf_client *c, uint32_t ps, uint32_t step, wf_err *err)
+static wf_status flush_draft(wf_client *c, uint32_t ps, wf_err *err)
 {
     draft *d = &c->drafts[ps];
+    uint32_t step = d->step;
     wf_status rc;
 
     if (!d->msg)
@@ -223,9 +224,10 @@ static wf_status open_draft(wf_client *c, const step_push *s, uint32_t ps, wf_er
 {
     draft *d = &c->drafts[ps];
 
-    if (d->msg && (d->entries + 2 > WF_MAX_PARTS || d->msg->n_frames + 2 > WF_MAX_FRAMES ||
-                   d->bytes >= PUSH_BYTES))
-        WF_TRY(flush_draft(c, ps, s->step, err));
+    if (d->msg && (d->step != s->step || d->entries + 2 > WF_MAX_PARTS ||
+                   d->msg->n_frames + 2 > WF_MAX_FRAMES || d->bytes >= PUSH_BYTES))
+        WF_TRY(flush_draft(c, ps, err));
+    d->step = s->step;
     return d->msg ? WF_OK : wf_net_msg(c->net, WF_PUSH, &d->msg, err);
 }
 
@@ -359,7 +361,7 @@ wf_status wf_pushes_end_step(wf_exchange *x, uint32_t step, wf_err *err)
     step_push *s = begin_step(c, step);
 
     for (uint32_t i = 0; i < c->n_ps; i++)
-        WF_TRY(flush_draft(c, i, step, err));
+        WF_TRY(flush_draft(c, i, err));
     s->ended = true;
     move_acked(c);
     return WF_OK;
@@ -368,12 +370,11 @@ wf_status wf_pushes_end_step(wf_exchange *x, uint32_t step, wf_err *err)
 /* All parts of this ps that a step still waits for. */
 static wf_status push_again(wf_client *c, uint32_t ps, const step_push *s, wf_err *err)
 {
-    /* A message in the making goes first: it may be of a later step. */
-    WF_TRY(flush_draft(c, ps, c->base.begun, err));
+    WF_TRY(flush_draft(c, ps, err)); /* a message in the making may be of another step */
     for (uint32_t i = 0; i < c->n_slices; i++)
         if (c->slices[i].ps == ps && s->pushed[c->slices[i].variable] && !s->acked[i])
             WF_TRY(add_part(c, s, i, err));
-    return flush_draft(c, ps, s->step, err);
+    return flush_draft(c, ps, err);
 }
 
 wf_status wf_pushes_again(wf_client *c, uint32_t ps, wf_err *err)

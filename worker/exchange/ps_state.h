@@ -98,6 +98,7 @@ typedef struct step_push {
 /* A push message being filled, for one ps. */
 typedef struct draft {
     wf_msg *msg;
+    uint32_t step; /* that its parts are of: of one that failed it stays behind */
     wf_part parts[WF_MAX_PARTS];
     uint32_t n, entries; /* of the part table */
     size_t bytes;
