@@ -72,10 +72,10 @@ static bool is_same_file(const struct stat *st, const char *path)
     return stat(path, &other) == 0 && other.st_dev == st->st_dev && other.st_ino == st->st_ino;
 }
 
-static wf_status would_replace(const wf_prediction *p, const char *what, wf_err *err)
+static wf_status would_replace(const wf_prediction *p, wf_err *err)
 {
     return wf_fail(err, WF_USAGE, "write to another file",
-                   "%s is %s of this prediction, which would take its place", p->ask.out, what);
+                   "%s is an input of this prediction, which would take its place", p->ask.out);
 }
 
 wf_status wf_prediction_check_inputs(const wf_prediction *p, wf_err *err)
@@ -90,10 +90,10 @@ wf_status wf_prediction_check_inputs(const wf_prediction *p, wf_err *err)
 
         for (size_t k = 0; s && (path = wf_sequence_file(s, k)); k++)
             if (is_same_file(&st, path))
-                return would_replace(p, "an input", err);
+                return would_replace(p, err);
         for (size_t k = 0; k < p->ask.inputs[i].n; k++)
             if (is_same_file(&st, p->ask.inputs[i].paths[k]))
-                return would_replace(p, "an input", err);
+                return would_replace(p, err);
     }
     return WF_OK;
 }

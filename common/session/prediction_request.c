@@ -23,7 +23,7 @@ static json_t *path_of(const char *path, bool compared)
 {
     char shown[PATH_MAX], here[PATH_MAX];
 
-    if (!compared)
+    if (!compared || !path)
         return json_string(path);
     snprintf(here, sizeof here, "%s%s", strchr(path, '/') ? "" : "./", path);
     wf_path_shown(here, shown);

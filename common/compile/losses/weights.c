@@ -121,8 +121,7 @@ wf_status wf_goal_find_weights(wf_unit *u, wf_goal *g, wf_err *err)
 
     if (said)
         return find_feed(u, g, said->text, err);
-    if (u->spec->mode ==
-        WF_COMPILE_EVAL) /* as in Keras: they say what to learn, not how good it is */
-        return WF_OK;
-    return u->spec->n_class_weights ? by_class(u, g, err) : WF_OK;
+    /* As in Keras weights of classes say what to learn, and not how good it is. */
+    return u->spec->n_class_weights && u->spec->mode != WF_COMPILE_EVAL ? by_class(u, g, err)
+                                                                        : WF_OK;
 }
