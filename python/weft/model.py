@@ -313,6 +313,8 @@ class Model(Weights):
     def _take(self, job: Job, checkpoints: str, run: int) -> None:
         """The weights of the newest checkpoint of a run become the model's, and its optimizer that
         of the next fit."""
+        if run == 0:  # which would be the newest run, another one
+            raise errors.NotFound("the training ended before it had a run", "", "WEFT_NOTFOUND")
         found, optimizer = List(), List()
         _lib.library().weft_job_set_run(job.handle, run)
         _lib.call("job_state", job.handle, checkpoints.encode(), _lib.STEP_NEWEST,

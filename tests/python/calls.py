@@ -146,6 +146,19 @@ def test_validation_data_that_is_wrong():
             X, np.zeros(64, int), epochs=2, validation_data=(X, np.full(64, 7)), verbose=0))
 
 
+def test_a_fit_that_fails_takes_no_weights_of_another():
+    labels = np.zeros(64, int)
+    with tempfile.TemporaryDirectory() as d:
+        for wrong in ({"y": labels + 7}, {"y": labels, "validation_data": (X, labels + 7)}):
+            m = dense()
+            m.compile("adam", "sparse_categorical_crossentropy")
+            m.fit(X, labels, verbose=0, checkpoint_dir=d)
+            m.set_weights([np.zeros((4, 2)), np.zeros(2)])
+            kit.raises(ValueError, "has the label 7",
+                       lambda: m.fit(X, verbose=0, checkpoint_dir=d, **wrong))
+            assert not any(w.any() for w in m.get_weights())
+
+
 def test_classes_weigh_in_training_alone():
     m = dense()
     m.compile("sgd", "sparse_categorical_crossentropy")
