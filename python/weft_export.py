@@ -374,9 +374,9 @@ RANDOM = re.compile("rand|bernoulli|uniform|normal_?$|multinomial|exponential")
 def _is_of_data(value, buffers):
     """Whether a value of a trace comes of inputs, parameters or random numbers, and not of sizes
     and buffers alone, which are the same for all batches."""
-    todo, seen = [value], set()
-    while todo:
-        v = todo.pop()
+    pending, seen = [value], set()
+    while pending:
+        v = pending.pop()
         if v.debugName() in seen:
             continue
         seen.add(v.debugName())
@@ -384,7 +384,7 @@ def _is_of_data(value, buffers):
         if kind == "prim::Param" and v.debugName() not in buffers or RANDOM.search(kind):
             return True
         if kind not in ("prim::Param", "aten::size", "aten::numel"):
-            todo.extend(v.node().inputs())
+            pending.extend(v.node().inputs())
     return False
 
 
