@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Brings real mistakes back, one at a time, and requires that a test finds each of them.
 
-    tests/sim/museum.py [--build FOLDER] [--seeds N] [NAME ...]
+    tests/sim/museum.py [--build FOLDER] [--seeds N] [--apply] [NAME ...]
 
 Each tests/sim/museum/NAME.patch is applied to a copy of the sources. Only what it touches is compiled
 again, with the commands of an existing build, and linked in front of that build's libraries. Then the
 simulator runs until the first seed that fails, N seeds (2000) at most. A patch whose head has a line
 "Found by: tests/unit/unit_NAME" is for that test instead; "Histories: KIND" is for those of a kind of seeds.c; "First
 seed: N" only saves time. Exits with 1 when a mistake goes unnoticed, and with 77 where something needed is missing.
+With --apply, patches are tried on the sources as they are and nothing is built: a second tells which to write anew.
 """
 import argparse
 import concurrent.futures
@@ -148,10 +149,17 @@ def exhibit(build, pristine, patch, seeds):
     return bool(line), line or f"not found in {seeds} seeds"
 
 
+def not_applying(patch):
+    """What patch(1) says of a mistake that the sources have no place for any more, or nothing."""
+    done = run(["patch", "-p1", "--silent", "--dry-run", "-i", str(patch)], ROOT)
+    return done.stdout + done.stderr if done.returncode != 0 else ""
+
+
 def main():
     args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     args.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     args.add_argument("--seeds", type=int, default=2000)
+    args.add_argument("--apply", action="store_true")
     args.add_argument("names", nargs="*", metavar="NAME")
     args = args.parse_args()
     for needed in ("ninja", "patch"):
@@ -159,6 +167,10 @@ def main():
             print(f"skipped: {needed} is missing")
             return 77
     patches = [MUSEUM / f"{name}.patch" for name in args.names] or sorted(MUSEUM.glob("*.patch"))
+    if args.apply:
+        said = [f"{p.stem}: {text}" for p in patches if (text := not_applying(p))]
+        print("\n".join(said) or f"{len(patches)} mistakes, and each has its place")
+        return 1 if said else 0
     targets = {head_line(p, "Found by") or "tests/sim/sim_seeds" for p in patches}
     done = run(["ninja", *sorted(targets)], args.build)
     if done.returncode != 0:
