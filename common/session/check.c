@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/session/check.c */
 #include "common/session/check.h"
+#include "common/base/file.h"
 #include "common/base/size.h"
 #include "common/ckpt/pretrained.h"
 #include "common/compile/compile.h"
 #include "common/data/formats.h"
 #include "common/data/listing.h"
+#include "common/data/match.h"
 #include "common/optim/rule.h"
 #include "common/session/front.h"
 #include "common/session/job_data_conf.h"
@@ -264,6 +266,41 @@ static wf_status check_files(const wf_job_conf *job, const wf_conf_records *r, w
     return WF_OK;
 }
 
+/* Whether a pattern of `hosts` is of a file that the job trains on. */
+static wf_status find_match(const wf_job_conf *job, const char *match, bool *any, wf_err *err)
+{
+    const wf_conf_records *r = &job->train;
+
+    for (size_t i = 0; i < r->n; i++) {
+        const wf_conf_field *f = &r->fields[i];
+
+        if (f->path)
+            WF_TRY(wf_data_match(job->format, f->path, match, any, err));
+        for (size_t k = 0; k < f->n_more; k++)
+            WF_TRY(wf_data_match(job->format, f->more[k], match, any, err));
+    }
+    for (size_t i = 0; i < r->n_files; i++)
+        WF_TRY(wf_data_match(job->format, r->files[i], match, any, err));
+    return WF_OK;
+}
+
+static wf_status check_hosts(const wf_job_conf *job, wf_err *err)
+{
+    for (size_t i = 0; i < job->n_hosts; i++) {
+        const wf_conf_hosts *row = &job->hosts[i];
+        char shown[PATH_MAX];
+        bool any = false;
+
+        WF_TRY(find_match(job, row->match, &any, err));
+        wf_path_shown(row->match, shown);
+        if (!any)
+            return wf_fail(err, WF_USAGE, "name files of \"train\", or patterns of them",
+                           "%s:%d: \"hosts\" names %s, and \"train\" has no such file", job->path,
+                           row->line, shown);
+    }
+    return WF_OK;
+}
+
 /* A job may have been divided, and go on under another strategy. */
 static void warn_of_place(const wf_job_conf *job, const wf_checks *checks)
 {
@@ -290,6 +327,7 @@ wf_status wf_job_check(const wf_job_conf *job, const wf_checks *checks, wf_job_f
     warn_of_place(job, checks);
     WF_TRY(check_files(job, &job->train, err));
     WF_TRY(check_files(job, &job->eval, err));
+    WF_TRY(check_hosts(job, err));
     WF_TRY(check_mode(job, WF_COMPILE_TRAIN, checks, facts, err));
     return check_mode(job, WF_COMPILE_EVAL, checks, facts, err);
 }

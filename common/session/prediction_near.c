@@ -2,8 +2,8 @@
 /* common/session/prediction_near.c - which records of a prediction are near which hosts, for
  * whoever deals its splits: runs of records whose files are near the same ones. */
 #include "common/session/prediction_near.h"
+#include "common/data/match.h"
 
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,21 +28,16 @@ static void add_hosts(json_t *list, const char *const hosts[], size_t n)
     }
 }
 
-static bool matches(const char *match, const char *file)
-{
-    return strcmp(match, file) == 0 || fnmatch(match, file, FNM_PATHNAME) == 0;
-}
-
 /* Those that the command names, and those that the job does. */
 static json_t *hosts_of(const wf_prediction *p, const char *file)
 {
     json_t *list = json_array();
 
     for (size_t i = 0; i < p->ask.n_hosts; i++)
-        if (matches(p->ask.hosts[i].match, file))
+        if (wf_data_matches(p->ask.hosts[i].match, file))
             add_hosts(list, p->ask.hosts[i].hosts, p->ask.hosts[i].n);
     for (size_t i = 0; p->job && i < p->job->n_hosts; i++)
-        if (matches(p->job->hosts[i].match, file))
+        if (wf_data_matches(p->job->hosts[i].match, file))
             add_hosts(list, p->job->hosts[i].hosts, p->job->hosts[i].n);
     return list;
 }
@@ -56,7 +51,7 @@ static bool is_of_a_file(const wf_prediction *p, const char *match)
         for (size_t k = 0;
              p->feeds[i].sequence && wf_sequence_part(p->feeds[i].sequence, k, &file, &records);
              k++)
-            if (matches(match, file))
+            if (wf_data_matches(match, file))
                 return true;
     return false;
 }

@@ -2,11 +2,10 @@
 /* master/epoch/near.c */
 #include "master/epoch/near.h"
 #include "common/base/size.h"
+#include "common/data/match.h"
 #include "common/log/log.h"
 #include "master/epoch/epoch.h"
 
-#include <fnmatch.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,17 +60,15 @@ int wf_near_host(const wf_job *j, const wf_member *who)
 
 /* ---- files ---- */
 
-/* The hosts that have a file near. "#NAME" behind its path says which array of it is read. */
+/* The hosts that have a file near. */
 static uint64_t hosts_of(const wf_near *n, const wf_prepared *p, const char *path)
 {
-    char file[PATH_MAX];
     uint64_t hosts = 0;
 
-    snprintf(file, sizeof file, "%.*s", (int)strcspn(path, "#"), path);
     for (size_t i = 0; i < p->n_hosts; i++) {
         const struct wf_prepared_hosts *row = &p->hosts[i];
 
-        if (strcmp(row->match, path) != 0 && fnmatch(row->match, file, FNM_PATHNAME) != 0)
+        if (!wf_data_matches(row->match, path))
             continue;
         for (size_t k = 0; k < row->n; k++) {
             int host = find_host(n, row->hosts[k]);

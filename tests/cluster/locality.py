@@ -103,7 +103,8 @@ def bad_hosts_are_refused(weft):
     with weftlib.Cluster(weft) as c:
         for hosts, text in (("hosts: [a]", "job.yaml:10: \"hosts\" is a map of files"),
                             ("hosts: {}", "job.yaml:10: \"hosts\" is a map of files"),
-                            ("hosts: {a.csv: []}", "job.yaml:10: \"a.csv\" names no host")):
+                            ("hosts: {a.csv: []}", "job.yaml:10: \"a.csv\" names no host"),
+                            ('hosts: {"part-*.csv": a, "parts-*.csv": b}', "/parts-*.csv, and \"train\" has no such file; name files")):
             make(c, hosts)
             told = c.must("train", "job.yaml", "--check", code=2).err
             weftlib.check(text in told, told)
