@@ -110,9 +110,9 @@ wf_status wf_shards_choose(wf_master *m, wf_job *j, wf_err *err)
         wf_shards_close(&e->shards);
     else if (rc == WF_OK && e->shards.n < m->n_workers && !e->shards_told)
         wf_job_note(m, j, "job.shard",
-                    "shard: file has %zu files for %u workers: those without a file take part of "
+                    "shard: file has %zu file%s for %u workers: those without a file take part of "
                     "others'",
-                    e->shards.n, m->n_workers);
+                    e->shards.n, e->shards.n == 1 ? "" : "s", m->n_workers);
     e->shards_told = true;
     return rc;
 }
