@@ -206,7 +206,6 @@ static wf_status print_libsvm(const char *path, wf_err *err)
 wf_status wf_peek(const char *path, wf_err *err)
 {
     const char *format = wf_format_guess(path);
-    wf_status rc;
 
     if (strcmp(format, "csv") == 0)
         return wf_peek_csv(path, err);
@@ -218,12 +217,5 @@ wf_status wf_peek(const char *path, wf_err *err)
         return print_images(path, err);
     if (strcmp(format, "npz") == 0 && !strchr(path, '#'))
         return print_npz(path, err);
-    rc = print_array(format, path, true, err);
-    if (rc == WF_OK || strcmp(format, "idx") != 0 || strstr(path, "idx") || !wf_file_exists(path))
-        return rc;
-    return wf_fail(
-        err, rc,
-        "weft reads csv, libsvm, text, npy, npz, tfrecord, idx and folders of images; convert "
-        "the file, or give it the extension of its format",
-        "the format of %s is unknown: its name has no known extension, and it is not idx", path);
+    return wf_format_unknown(format, path, print_array(format, path, true, err), err);
 }

@@ -21,6 +21,10 @@ WF_MUST_USE wf_status wf_format_kind_of(const char *name, wf_format_kind *out, w
  * cannot be read is "idx". */
 const char *wf_format_guess(const char *path);
 
+/* What there is to say where a file of a guessed format could not be read: `rc` and `err` as they
+ * are, or, of one that was "idx" for want of anything else, that its format is unknown. */
+wf_status wf_format_unknown(const char *format, const char *path, wf_status rc, wf_err *err);
+
 /* Whether `data` in the job file has this key in the format; others have it or not. */
 bool wf_format_has_key(const char *format, const char *key);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/data/guess.c - the format of a file that nobody has named. */
+#include "common/base/file.h"
 #include "common/base/size.h"
 #include "common/data/formats.h"
 #include "common/data/libsvm_record.h"
@@ -120,4 +121,15 @@ const char *wf_format_guess(const char *path)
         if (strstr(path, names[i][0]))
             return names[i][1];
     return by_content(path, strstr(path, ".txt") || strstr(path, ".tsv"));
+}
+
+wf_status wf_format_unknown(const char *format, const char *path, wf_status rc, wf_err *err)
+{
+    if (rc == WF_OK || strcmp(format, "idx") != 0 || strstr(path, "idx") || !wf_file_exists(path))
+        return rc;
+    return wf_fail(
+        err, rc,
+        "weft reads csv, libsvm, text, npy, npz, tfrecord, idx and folders of images; convert "
+        "the file, or give it the extension of its format",
+        "the format of %s is unknown: its name has no known extension, and it is not idx", path);
 }

@@ -2,6 +2,7 @@
 /* common/session/prediction.c */
 #include "common/base/rng.h"
 #include "common/base/size.h"
+#include "common/data/formats.h"
 #include "common/onnx/onnx.h"
 #include "common/session/job_data.h"
 #include "common/session/model.h"
@@ -111,6 +112,7 @@ static wf_status open_feed(wf_prediction *p, size_t i, wf_err *err)
 {
     const struct wf_prediction_input *in = &p->ask.inputs[i];
     wf_prediction_feed *f = &p->feeds[i];
+    wf_status rc;
     wf_dtype want;
 
     f->value = find_input(p->graph, in->name);
@@ -126,7 +128,8 @@ static wf_status open_feed(wf_prediction *p, size_t i, wf_err *err)
                                  &f->files, err));
     if (!f->batched && !p->job && strcmp(f->files.set.format, "npy") == 0 && in->n == 1)
         return wf_npy_read(in->paths[0], &f->tensor, err); /* which may be a single number */
-    return wf_sequence_open(&f->files.set, &f->sequence, err);
+    rc = wf_sequence_open(&f->files.set, &f->sequence, err);
+    return p->job ? rc : wf_format_unknown(f->files.set.format, in->paths[0], rc, err);
 }
 
 /* All records of a file against the input: a message then has the shape of the file. What is

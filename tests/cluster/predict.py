@@ -242,6 +242,8 @@ def each_bad_input_is_one_sentence(weft):
             whole = f.read()
         with open(c.path("cut.npy"), "wb") as f:
             f.write(whole[:999])
+        with open(c.path("rows.dat"), "wb") as f:
+            f.write(bytes(64))
         os.mkdir(c.path("folder.npy"))
         os.mkdir(c.path("other.npy.parts"))
         c.write("other.npy.parts/mine", "1")
@@ -260,6 +262,7 @@ def each_bad_input_is_one_sentence(weft):
         refused('x.csv gives 2 columns, and input "x" takes 4; name the columns', "x.csv#a,b", code=2)
         refused('no column "z"', "x.csv#a,b,c,z", code=2)
         refused("words.txt is text", "words.txt", code=3)
+        refused("the format of rows.dat is unknown", "rows.dat")
         refused("there is no folder none; make it", "x.npy", out="none/out.npy")
         refused("folder.npy is a folder, not a file", "x.npy", out="folder.npy")
         refused('other.npy.parts is needed for parts of the result, and has "mine" in it', "x.npy", out="other.npy")
