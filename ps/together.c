@@ -95,7 +95,7 @@ static wf_status tell(wf_ps *ps, const wf_ps_worker *w, const wf_decision *d, wf
     wf_status rc;
 
     WF_TRY(wf_net_msg(ps->net, WF_DECIDED, &m, err));
-    rc = wf_decided_put(m, d->clock, d->workers, d->n, err);
+    rc = wf_decided_put(m, d, err);
     if (rc == WF_OK)
         rc = wf_ps_send(ps, w->peer, WF_LANE_CONTROL, 0, &m, err);
     wf_net_free_msg(ps->net, &m);
@@ -136,32 +136,33 @@ static wf_status decide(wf_ps *ps, wf_err *err)
     const wf_slice *s = decides(ps) ? wf_ps_slice(ps, t->clock_slice) : NULL;
     uint32_t clock = s ? wf_held_least(&s->held) : 0, missing;
     uint64_t workers[WF_MAX_CONTRIBUTORS];
+    wf_decision d = {.clock = clock, .workers = workers};
     bool added = false;
 
-    if (clock <= wf_decisions_last(&t->decisions))
+    /* The slice may have come from a ps that decided more than has been heard here. */
+    d.before = WF_MAX(wf_decisions_last(&t->decisions), s ? s->clock : 0);
+    if (clock <= d.before)
         return WF_OK;
     find_owing(ps, s, 0, clock, &missing);
     if (missing > t->backups)
         return WF_OK;
-    WF_TRY(wf_decisions_add(&t->decisions, clock, workers, contributors(s, clock, workers), &added,
-                            err));
+    d.n = contributors(s, clock, workers);
+    WF_TRY(wf_decisions_add(&t->decisions, &d, &added, err));
     for (uint32_t i = 0; i < ps->n_workers; i++)
-        WF_TRY(tell(ps, ps->workers[i], &t->decisions.rows[t->decisions.n - 1], err));
+        WF_TRY(tell(ps, ps->workers[i], &d, err));
     return WF_OK;
 }
 
 wf_status wf_ps_on_decided(wf_ps *ps, const wf_msg *m, wf_err *err)
 {
     uint64_t workers[WF_MAX_CONTRIBUTORS];
-    uint32_t clock, n;
+    wf_decision d = {.workers = workers};
     bool added;
 
-    WF_TRY(wf_decided_get(m, &clock, workers, &n, err));
+    WF_TRY(wf_decided_get(m, &d, err));
     if (!ps->together.on || ps->together.backups == 0)
         return wf_fail(err, WF_PROTO, NULL, "a decision, of a job that has none");
-    if (decides(ps)) /* its own, from a worker that has seen the clock slice elsewhere */
-        return WF_OK;
-    WF_TRY(wf_decisions_add(&ps->together.decisions, clock, workers, n, &added, err));
+    WF_TRY(wf_decisions_add(&ps->together.decisions, &d, &added, err));
     return added ? wf_together_advance(ps, err) : WF_OK;
 }
 
@@ -171,7 +172,7 @@ wf_status wf_ps_on_decided(wf_ps *ps, const wf_msg *m, wf_err *err)
 static uint32_t next_of(const wf_ps *ps, const wf_slice *s)
 {
     uint32_t least = wf_held_least(&s->held), missing;
-    const wf_decision *next = wf_decisions_after(&ps->together.decisions, s->clock);
+    const wf_decision *next = wf_decisions_next(&ps->together.decisions, s->clock);
 
     if (s->leaving || wf_slice_is_frozen(s))
         return 0;

@@ -24,22 +24,37 @@ static void drop_first(wf_decisions *d)
     memmove(d->rows, d->rows + 1, d->n * sizeof *d->rows);
 }
 
-wf_status wf_decisions_add(wf_decisions *d, uint32_t clock, const uint64_t workers[], uint32_t n,
-                           bool *added, wf_err *err)
+/* How many are earlier. */
+static uint32_t place_of(const wf_decisions *d, uint32_t clock)
 {
+    uint32_t at = 0;
+
+    while (at < d->n && d->rows[at].clock < clock)
+        at++;
+    return at;
+}
+
+wf_status wf_decisions_add(wf_decisions *d, const wf_decision *row, bool *added, wf_err *err)
+{
+    uint32_t at = place_of(d, row->clock);
     uint64_t *copy;
 
-    *added = clock > wf_decisions_last(d); /* D1 */
+    *added =
+        (at > 0 || d->n < WF_DECISIONS) && (at == d->n || d->rows[at].clock != row->clock); /* D1 */
     if (!*added)
         return WF_OK;
-    copy = malloc((n + 1) * sizeof *copy);
+    copy = malloc((row->n + 1) * sizeof *copy);
     if (!copy)
-        return wf_fail_nomem(err, n * sizeof *copy);
-    if (n)
-        memcpy(copy, workers, n * sizeof *copy);
-    if (d->n == WF_DECISIONS)
+        return wf_fail_nomem(err, row->n * sizeof *copy);
+    if (row->n)
+        memcpy(copy, row->workers, row->n * sizeof *copy);
+    if (d->n == WF_DECISIONS) {
         drop_first(d);
-    d->rows[d->n++] = (wf_decision){clock, n, copy};
+        at--;
+    }
+    memmove(d->rows + at + 1, d->rows + at, (d->n - at) * sizeof *d->rows);
+    d->rows[at] = (wf_decision){row->clock, row->before, row->n, copy};
+    d->n++;
     return WF_OK;
 }
 
@@ -49,4 +64,11 @@ const wf_decision *wf_decisions_after(const wf_decisions *d, uint32_t clock)
         if (d->rows[i].clock > clock)
             return &d->rows[i];
     return NULL;
+}
+
+const wf_decision *wf_decisions_next(const wf_decisions *d, uint32_t clock)
+{
+    const wf_decision *first = wf_decisions_after(d, clock);
+
+    return first && first->before <= clock ? first : NULL;
 }

@@ -53,33 +53,38 @@ wf_status wf_clock_get(const wf_msg *m, wf_clock_body *body, wf_err *err)
     return WF_OK;
 }
 
-wf_status wf_decided_put(wf_msg *m, uint32_t clock, const uint64_t workers[], uint32_t n,
-                         wf_err *err)
+enum { DECISION_BYTES = 2 * sizeof(uint32_t) };
+
+wf_status wf_decided_put(wf_msg *m, const wf_decision *d, wf_err *err)
 {
-    size_t size = sizeof clock + n * sizeof *workers;
+    size_t size = DECISION_BYTES + d->n * sizeof *d->workers;
     uint8_t *to = wf_msg_control(m, size);
 
     if (!to)
         return wf_fail_nomem(err, size);
-    wf_put_u32(to, clock);
-    to += sizeof clock;
-    for (uint32_t i = 0; i < n; i++)
-        wf_put_u64(to + i * sizeof *workers, workers[i]);
+    wf_put_u32(to, d->clock);
+    wf_put_u32(to + sizeof d->clock, d->before);
+    to += DECISION_BYTES;
+    for (uint32_t i = 0; i < d->n; i++)
+        wf_put_u64(to + i * sizeof *d->workers, d->workers[i]);
     return WF_OK;
 }
 
-wf_status wf_decided_get(const wf_msg *m, uint32_t *clock, uint64_t workers[], uint32_t *n,
-                         wf_err *err)
+wf_status wf_decided_get(const wf_msg *m, wf_decision *d, wf_err *err)
 {
-    size_t size = m->head.control_bytes, rows = size - sizeof *clock;
+    size_t size = m->head.control_bytes, rows = size - DECISION_BYTES;
 
-    if (size < sizeof *clock || rows % sizeof *workers ||
-        rows / sizeof *workers > WF_MAX_CONTRIBUTORS)
+    if (size < DECISION_BYTES || rows % sizeof *d->workers ||
+        rows / sizeof *d->workers > WF_MAX_CONTRIBUTORS)
         return wf_fail(err, WF_PROTO, NULL, "a decision of %zu control bytes", size);
-    *clock = wf_get_u32(m->control);
-    *n = (uint32_t)(rows / sizeof *workers);
-    for (uint32_t i = 0; i < *n; i++)
-        workers[i] = wf_get_u64(m->control + sizeof *clock + i * sizeof *workers);
+    d->clock = wf_get_u32(m->control);
+    d->before = wf_get_u32(m->control + sizeof d->clock);
+    if (d->before >= d->clock)
+        return wf_fail(err, WF_PROTO, NULL, "a decision on clock %u that follows %u", d->clock,
+                       d->before);
+    d->n = (uint32_t)(rows / sizeof *d->workers);
+    for (uint32_t i = 0; i < d->n; i++)
+        d->workers[i] = wf_get_u64(m->control + DECISION_BYTES + i * sizeof *d->workers);
     return WF_OK;
 }
 

@@ -13,6 +13,7 @@
 
 #include "common/base/status.h"
 #include "common/wire/coding.h"
+#include "common/wire/decisions.h"
 #include "common/wire/msg.h"
 #include <endian.h>
 #include <stdbool.h>
@@ -87,12 +88,10 @@ WF_MUST_USE wf_status wf_push_put(wf_msg *m, wf_push_body body, const wf_part pa
 WF_MUST_USE wf_status wf_push_get(const wf_msg *m, wf_push_body *body, wf_part parts[], uint32_t *n,
                                   wf_err *err);
 
-/* The control part of WF_DECIDED: the workers [n] whose gradients make up the step of `clock`, by
- * incarnation. wf_decided_get fills workers [WF_MAX_CONTRIBUTORS]. Errors: WF_NOMEM; WF_PROTO. */
-WF_MUST_USE wf_status wf_decided_put(wf_msg *m, uint32_t clock, const uint64_t workers[],
-                                     uint32_t n, wf_err *err);
-WF_MUST_USE wf_status wf_decided_get(const wf_msg *m, uint32_t *clock, uint64_t workers[],
-                                     uint32_t *n, wf_err *err);
+/* The control part of WF_DECIDED. wf_decided_get fills d->workers, which has room for
+ * WF_MAX_CONTRIBUTORS. Errors: WF_NOMEM; WF_PROTO. */
+WF_MUST_USE wf_status wf_decided_put(wf_msg *m, const wf_decision *d, wf_err *err);
+WF_MUST_USE wf_status wf_decided_get(const wf_msg *m, wf_decision *d, wf_err *err);
 
 /* The control part of WF_CLOCK: a worker joins with the step of the header, or leaves; and of
  * WF_CLOCK_OK: the clock that this step has. */

@@ -214,10 +214,11 @@ static void read_words(const input *in)
     wf_msg_pool pool = {0};
     wf_msg *m = make_message(in, WF_DECIDED, &pool), *decoded;
     wf_clock_body clock;
-    uint32_t n, at;
+    wf_decision decision = {.workers = workers};
+    uint32_t n;
     wf_err err = {0};
 
-    (void)wf_fuzz_refused(wf_decided_get(m, &at, workers, &n, &err), &err);
+    (void)wf_fuzz_refused(wf_decided_get(m, &decision, &err), &err);
     (void)wf_fuzz_refused(wf_slices_get(m, slices, &n, &err), &err);
     (void)wf_fuzz_refused(wf_clock_get(m, &clock, &err), &err);
     decoded = wf_msg_decode(&pool, in->data, in->n);

@@ -261,25 +261,28 @@ static void a_push_is_two_words_and_the_parts(void **state)
 
 static void a_decision_is_a_clock_and_who_counts(void **state)
 {
-    static const uint64_t who[] = {7, UINT64_MAX, 1};
-    static uint64_t got[WF_MAX_CONTRIBUTORS];
+    static uint64_t who[] = {7, UINT64_MAX, 1}, room[WF_MAX_CONTRIBUTORS];
+    wf_decision made = {9, 7, 3, who}, got = {.workers = room};
     fixture *f = *state;
-    uint32_t clock, n;
 
     f->msg->head.kind = WF_DECIDED;
-    assert_int_equal(wf_decided_put(f->msg, 9, who, 3, NULL), WF_OK);
-    assert_int_equal(wf_decided_get(f->msg, &clock, got, &n, NULL), WF_OK);
-    assert_int_equal(clock, 9);
-    assert_int_equal(n, 3);
-    assert_memory_equal(got, who, sizeof who);
-    for (uint32_t bytes = 0; bytes < 28; bytes++) {
-        bool whole = bytes >= 4 && (bytes - 4) % 8 == 0;
+    assert_int_equal(wf_decided_put(f->msg, &made, NULL), WF_OK);
+    assert_int_equal(wf_decided_get(f->msg, &got, NULL), WF_OK);
+    assert_int_equal(got.clock, 9);
+    assert_int_equal(got.before, 7);
+    assert_int_equal(got.n, 3);
+    assert_memory_equal(got.workers, who, sizeof who);
+    for (uint32_t bytes = 0; bytes < 32; bytes++) {
+        bool whole = bytes >= 8 && bytes % 8 == 0;
 
         f->msg->head.control_bytes = bytes;
-        assert_int_equal(wf_decided_get(f->msg, &clock, got, &n, NULL), whole ? WF_OK : WF_PROTO);
+        assert_int_equal(wf_decided_get(f->msg, &got, NULL), whole ? WF_OK : WF_PROTO);
     }
-    f->msg->head.control_bytes = 4 + 8 * (WF_MAX_CONTRIBUTORS + 1);
-    assert_int_equal(wf_decided_get(f->msg, &clock, got, &n, NULL), WF_PROTO);
+    f->msg->head.control_bytes = 8 + 8 * (WF_MAX_CONTRIBUTORS + 1);
+    assert_int_equal(wf_decided_get(f->msg, &got, NULL), WF_PROTO);
+    made.before = 9;
+    assert_int_equal(wf_decided_put(f->msg, &made, NULL), WF_OK);
+    assert_int_equal(wf_decided_get(f->msg, &got, NULL), WF_PROTO);
 }
 
 static void ids_outside_their_frame_are_refused(void **state)

@@ -107,12 +107,13 @@ static void what_a_dead_worker_pushed_is_given_back(void **state)
 static uint32_t decided(const player *p, uint32_t *n)
 {
     uint64_t workers[WF_MAX_CONTRIBUTORS];
-    uint32_t clock = 0;
+    wf_decision d = {.workers = workers};
 
     for (uint32_t i = 0; i < p->n; i++)
         if (p->got[i]->head.kind == WF_DECIDED)
-            assert_int_equal(wf_decided_get(p->got[i], &clock, workers, n, NULL), WF_OK);
-    return clock;
+            assert_int_equal(wf_decided_get(p->got[i], &d, NULL), WF_OK);
+    *n = d.n;
+    return d.clock;
 }
 
 static void a_backup_is_not_waited_for_and_its_step_is_left_out(void **state)
@@ -142,10 +143,11 @@ static void a_backup_is_not_waited_for_and_its_step_is_left_out(void **state)
 
 static void say_decided(player *p, uint32_t clock, uint64_t worker)
 {
+    wf_decision d = {clock, clock - 1, 1, &worker};
     wf_msg *m = NULL;
 
     assert_int_equal(wf_net_msg(p->net, WF_DECIDED, &m, NULL), WF_OK);
-    assert_int_equal(wf_decided_put(m, clock, &worker, 1, NULL), WF_OK);
+    assert_int_equal(wf_decided_put(m, &d, NULL), WF_OK);
     send_stamped(p, WF_LANE_CONTROL, 0, m);
 }
 
@@ -171,6 +173,28 @@ static void who_was_decided_for_is_waited_for_and_named(void **state)
     assert_int_equal(count(first, WF_WEIGHTS), 1);
     wf_ps_vitals(w->ps, &v);
     assert_int_equal(v.waits.whom.role, WF_ROLE_NONE);
+}
+
+/* A worker that begins hears the newest decision first, and passes it on. */
+static void a_decision_waits_for_the_one_before_it(void **state)
+{
+    world *w = *state;
+    player *first = &w->workers[0], *second = &w->workers[1];
+
+    w->first_on = 1;
+    first->slice = second->slice = 1;
+    begin_together(w, 2, 1);
+    push_value(second, 1, 1, 8, 3);
+    push_value(second, 2, 2, 8, 5);
+    say_decided(first, 2, 22);
+    pull(first, 1, 3);
+    turn(w, 20);
+    assert_int_equal(count(second, WF_PUSH_OK), 0);
+    assert_int_equal(count(first, WF_WEIGHTS), 0);
+    say_decided(first, 1, 22);
+    turn(w, 20);
+    holds(w, 2, -rate * 8);
+    assert_int_equal(count(first, WF_WEIGHTS), 1);
 }
 
 /* Else the master would never give up a worker whose own part does not come. */
@@ -218,6 +242,7 @@ int main(void)
         TEST(what_a_dead_worker_pushed_is_given_back),
         TEST(a_backup_is_not_waited_for_and_its_step_is_left_out),
         TEST(who_was_decided_for_is_waited_for_and_named),
+        TEST(a_decision_waits_for_the_one_before_it),
         TEST(nobody_is_said_to_wait_for_itself),
         TEST(a_push_without_a_clock_and_a_decision_for_no_backups_change_nothing),
     };

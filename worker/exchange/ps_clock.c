@@ -131,7 +131,7 @@ static wf_status tell(wf_client *c, uint32_t ps, const wf_decision *d, wf_err *e
     wf_status rc;
 
     WF_TRY(wf_net_msg(c->net, WF_DECIDED, &m, err));
-    rc = wf_decided_put(m, d->clock, d->workers, d->n, err);
+    rc = wf_decided_put(m, d, err);
     if (rc == WF_OK)
         rc = wf_client_send(c, ps, WF_LANE_CONTROL, 0, &m, err);
     wf_net_free_msg(c->net, &m);
@@ -141,14 +141,14 @@ static wf_status tell(wf_client *c, uint32_t ps, const wf_decision *d, wf_err *e
 wf_status wf_decided_on(wf_client *c, uint32_t ps, const wf_msg *m, wf_err *err)
 {
     uint64_t workers[WF_MAX_CONTRIBUTORS];
-    uint32_t clock, n;
+    wf_decision d = {.workers = workers};
     bool added;
 
-    WF_TRY(wf_decided_get(m, &clock, workers, &n, err));
-    WF_TRY(wf_decisions_add(&c->clock.decided, clock, workers, n, &added, err));
+    WF_TRY(wf_decided_get(m, &d, err));
+    WF_TRY(wf_decisions_add(&c->clock.decided, &d, &added, err));
     for (uint32_t i = 0; added && i < c->n_ps; i++)
         if (i != ps)
-            WF_TRY(tell(c, i, &c->clock.decided.rows[c->clock.decided.n - 1], err));
+            WF_TRY(tell(c, i, &d, err));
     return WF_OK;
 }
 
