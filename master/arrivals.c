@@ -59,10 +59,11 @@ static wf_status enter(wf_master *m, wf_member *who, const Weft__Register *r, wf
 {
     wf_job *j = m->job;
     bool is_worker = who->task.role == WF_ROLE_WORKER, held = holds(j, r);
+    bool is_new = !wf_member_is_live(who);
     char text[32];
 
     m->view_stale |= !is_worker || m->on_workers; /* it is sent the view again */
-    if (!wf_member_is_live(who)) {
+    if (is_new) {
         if (who->since_ns && m->job && !wf_job_over(m->job->state))
             wf_job_note(m, m->job, "task.restarted", "%s restarted after %.1f s",
                         wf_task_str(who->task, text, sizeof text),
@@ -73,7 +74,9 @@ static wf_status enter(wf_master *m, wf_member *who, const Weft__Register *r, wf
     wf_member_move(m, who, WF_MEMBER_REGISTER);
     snprintf(who->session, sizeof who->session, "%s", r->session);
     snprintf(who->fellows, sizeof who->fellows, "%s", r->fellows);
-    if (!held && is_worker) {
+    /* Who computes a later stage for another worker has it as long as the process lives, and does
+     * not know the job. */
+    if (!held && is_worker && (is_new || wf_member_may_have_job(m, who))) {
         WF_TRY(wf_master_take_back(m, who, NULL, err));
         who->steps = 0;
     }

@@ -39,10 +39,9 @@ static const char *hint_for(const char *name, char hint[static WF_NEAREST_HINT])
     return wf_nearest_hint(name, names, n, NULL, hint);
 }
 
-/* Where several workers hold all variables. */
-static bool shards_optimizer(const wf_strategy *s)
+bool wf_strategy_shards_optimizer(const wf_strategy *s)
 {
-    return s->on_worker && !s->tables_on_ps && s->workers_most > 1;
+    return s->on_worker && !s->tables_on_ps && !s->divides && s->workers_most > 1;
 }
 
 static wf_status cannot_shard(const wf_job_conf *job, const wf_strategy *s, wf_err *err)
@@ -63,7 +62,7 @@ wf_status wf_strategy_check_name(const wf_job_conf *job, wf_err *err)
                        "%s:%d: with strategy %s workers make each step together, and do not wait "
                        "for each other's rows of tables: there is no mode %s",
                        job->path, job->strategy_line, s->name, job->mode);
-    if (s && job->shard_optimizer && !shards_optimizer(s))
+    if (s && job->shard_optimizer && !wf_strategy_shards_optimizer(s))
         return cannot_shard(job, s, err);
     if (!job->strategy || s)
         return WF_OK;
@@ -111,10 +110,20 @@ wf_status wf_strategy_of_job(const wf_job_conf *job, uint32_t n_ps, uint32_t n_w
             "take \"strategy: multi_worker_mirrored\", or ps, which more workers can share",
             "%s:%d: strategy %s is for at most %u worker%s, and the cluster has %u", job->path,
             line, s->name, s->workers_most, s->workers_most == 1 ? "" : "s", n_workers);
-    if (job->shard_optimizer && !shards_optimizer(s))
+    if (job->shard_optimizer && !wf_strategy_shards_optimizer(s))
         return cannot_shard(job, s, err);
     *out = s;
     return WF_OK;
+}
+
+wf_status wf_strategy_check_backups(const wf_job_conf *job, const wf_strategy *s,
+                                    uint32_t n_workers, wf_err *err)
+{
+    if (s->on_worker || job->backup_workers == 0 || job->backup_workers < n_workers)
+        return WF_OK;
+    return wf_fail(err, WF_USAGE, "take fewer backups, or start more workers",
+                   "%s: with backup_workers: %u no step waits for any of the %u workers", job->path,
+                   job->backup_workers, n_workers);
 }
 
 static bool has_gpu(const wf_worker_devices *w)

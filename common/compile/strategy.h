@@ -41,6 +41,12 @@ WF_MUST_USE wf_status wf_strategy_check_name(const wf_job_conf *job, wf_err *err
  * that there is not and for a cluster that does not fit; WF_UNSUPPORTED. */
 WF_MUST_USE wf_status wf_strategy_of_job(const wf_job_conf *job, uint32_t n_ps, uint32_t n_workers,
                                          const wf_strategy **out, wf_err *err);
+/* That a step of the job waits for some of so many workers, where its `backup_workers` count.
+ * Errors: WF_USAGE, with the file. */
+WF_MUST_USE wf_status wf_strategy_check_backups(const wf_job_conf *job, const wf_strategy *s,
+                                                uint32_t n_workers, wf_err *err);
+/* Whether workers may divide the optimizer's state: several of them hold all variables. */
+bool wf_strategy_shards_optimizer(const wf_strategy *s);
 /* Among how many holders the variables are divided: the files of a checkpoint. Workers that hold
  * some are one, behind the ps. */
 uint32_t wf_strategy_shards(const wf_strategy *s, uint32_t n_ps);

@@ -318,12 +318,14 @@ wf_status wf_job_check(const wf_job_conf *job, const wf_checks *checks, wf_job_f
                        wf_err *err)
 {
     const wf_cluster_conf *of = checks->cluster;
-    const wf_strategy *ignored;
+    const wf_strategy *strategy = NULL;
 
     *facts = (wf_job_facts){0};
     WF_TRY(check_optimizer(job, err));
-    WF_TRY(of ? wf_strategy_of_job(job, of->n_ps, of->n_workers, &ignored, err)
+    WF_TRY(of ? wf_strategy_of_job(job, of->n_ps, of->n_workers, &strategy, err)
               : wf_strategy_check_name(job, err));
+    if (strategy)
+        WF_TRY(wf_strategy_check_backups(job, strategy, of->n_workers, err));
     warn_of_place(job, checks);
     WF_TRY(check_files(job, &job->train, err));
     WF_TRY(check_files(job, &job->eval, err));

@@ -419,6 +419,9 @@ static wf_status choose_strategy(wf_prepared *p, const wf_job_conf *job,
         WF_TRY(wf_strategy_of_job(job, cluster->n_ps, cluster->n_workers, &p->strategy, err));
     wf_assert(p->strategy);
     p->start.strategy = (char *)p->strategy->name;
+    /* A job of several workers may be trained by one process. */
+    p->start.shard_optimizer = job->shard_optimizer && wf_strategy_shards_optimizer(p->strategy);
+    WF_TRY(wf_strategy_check_backups(job, p->strategy, cluster->n_workers, err));
     return wf_strategy_check_devices(job, p->strategy, &of, err);
 }
 
@@ -434,10 +437,6 @@ static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *run,
     p->start.pipeline = job->pipeline;
     if (strcmp(job->mode, "ssp") == 0)
         p->setup.bounded = 1 + job->staleness;
-    if (job->backup_workers > 0 && job->backup_workers >= cluster->n_workers)
-        return wf_fail(err, WF_INVALID, "take fewer backups, or start more workers",
-                       "with backup_workers: %u no step waits for any of the %u workers",
-                       job->backup_workers, cluster->n_workers);
     p->setup.staleness_aware = job->staleness_aware;
     if (strcmp(job->mode, "bsp") == 0) {
         p->setup.bounded = 1;
@@ -449,7 +448,6 @@ static wf_status fill(wf_prepared *p, const wf_job_conf *job, const char *run,
     p->start.skip_nan = job->on_nan == WF_NAN_SKIP;
     p->start.compute = job->compute;
     p->start.deterministic = job->deterministic;
-    p->start.shard_optimizer = job->shard_optimizer;
     p->start.initial_scale = job->initial_scale;
     p->start.growth_steps = job->growth_steps;
     p->epochs = job->epochs;

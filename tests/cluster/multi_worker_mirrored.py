@@ -253,6 +253,25 @@ def the_state_of_the_optimizer_may_be_divided(weft):
         check(updates(c) > n, f"{n} and {updates(c)} updates")
 
 
+def one_process_has_all_of_the_state(weft):
+    """A job of several workers may be tried in one process, or go on there."""
+    def check_state(c, job):
+        folder = c.saved(job, c.checkpoints(job)[-1])
+        c.must("ckpt", "verify", folder)
+        files = [os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".safetensors")]
+        check(any(b"momentum" in open(name, "rb").read() for name in files), f"{job} has no slots in {files}")
+
+    with Cluster(weft, ps=0, workers=2) as c:
+        write_job(c, RING + "\nshard_optimizer: true", optimizer=MOMENTUM)
+        c.must("train", "small.yaml", "--local", "--name", "alone")
+        check_state(c, "alone")
+        c.must("up")
+        c.must("train", "small.yaml")
+        c.must("down")
+        c.must("train", "small.yaml", "--local", "--resume", "--set", "epochs=3")
+        check_state(c, "small")
+
+
 def what_a_cluster_cannot_serve_is_said(weft):
     def said(c, code, words):
         result = c.run("train", "small.yaml")
@@ -270,5 +289,5 @@ if __name__ == "__main__":
     main([workers_train_as_one_with_the_summed_batch, three_workers_add_up_by_where_they_are, one_worker_has_the_bits_of_local,
           several_workers_without_ps_take_it_by_themselves, over_tcp, a_variable_in_two_buckets_over_tcp,
           whoever_is_killed_the_others_go_on, a_job_goes_on_under_another_strategy,
-          each_worker_writes_a_file_of_a_large_model, the_state_of_the_optimizer_may_be_divided,
+          each_worker_writes_a_file_of_a_large_model, the_state_of_the_optimizer_may_be_divided, one_process_has_all_of_the_state,
           what_a_cluster_cannot_serve_is_said])

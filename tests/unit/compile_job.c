@@ -110,6 +110,9 @@ static void a_strategy_fits_the_cluster_or_is_refused(void **state)
         {"strategy: hybrid\n", 2, 3, "hybrid", NULL},
         {"strategy: hybrid\n", 0, 2, NULL,
          "/jobs/j.yaml:17: strategy hybrid wants at least 1 ps, and the cluster has 0"},
+        {"shard_optimizer: true\n", 0, 2, "multi_worker_mirrored", NULL},
+        {"shard_optimizer: true\nplace: auto\n", 0, 2, NULL,
+         "shard_optimizer is for strategy multi_worker_mirrored, and not for stages"},
         {"strategy: parameter_sever\n", 1, 1, NULL, "did you mean \"parameter_server\"?"},
         {"strategy: x\n", 1, 1, NULL, "/jobs/j.yaml:17: there is no strategy \"x\""},
     };
