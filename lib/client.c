@@ -9,6 +9,7 @@
 #include "common/wire/requests.h"
 #include "common/wire/wait.h"
 #include "common/wire/wires.h"
+#include "common/wire/zeromq.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CONNECTIONS = 2048 }; /* a cluster has up to 1024 ps */
+enum { CONNECTIONS = 2049 }; /* a cluster has up to 1024 ps and as many workers */
 
 struct wf_client {
     wf_wires *wires;
@@ -26,6 +27,7 @@ struct wf_client {
     wf_peer *entry;
     wf_peer **ps, **workers; /* by their numbers; NULL: not dialled */
     int64_t timeout_ms;
+    uint32_t connections; /* that the process's limit on open files has room for */
 };
 
 static wf_status dial(wf_client *c, wf_task task, const char *address, wf_peer **out, wf_err *err)
@@ -47,14 +49,29 @@ static bool has_port(const char *address)
     return port >= 1 && port <= 65535 && !*end;
 }
 
+/* Of a task with several addresses, "tcp://...|ipc://...", each. */
+static bool have_ports(const char *addresses)
+{
+    char one[WF_ADDRESSES_MAX];
+
+    for (const char *at = addresses; *at; at += strspn(at, "|")) {
+        size_t n = strcspn(at, "|");
+
+        snprintf(one, sizeof one, "%.*s", (int)n, at);
+        if (strncmp(one, "tcp://", 6) == 0 && !has_port(one + 6))
+            return false;
+        at += n;
+    }
+    return true;
+}
+
 /* The address as the wire has it. */
 static wf_status complete(const char *address, char out[WF_ADDRESSES_MAX], wf_err *err)
 {
     int n =
         snprintf(out, WF_ADDRESSES_MAX, "%s%s", strstr(address, "://") ? "" : "tcp://", address);
 
-    if (!address[0] || n < 0 || n >= WF_ADDRESSES_MAX ||
-        (strncmp(out, "tcp://", 6) == 0 && !has_port(out + 6)))
+    if (!address[0] || n < 0 || n >= WF_ADDRESSES_MAX || !have_ports(out))
         return wf_fail(err, WF_INVALID, "give HOST:PORT of a master, ps or worker",
                        "\"%.80s\" is no address", address);
     return WF_OK;
@@ -73,7 +90,8 @@ static wf_status begin(wf_client *c, const char *address, wf_err *err)
     conf.hello_ns = 20 * WF_NS_PER_MS;
     WF_TRY(wf_net_new(&conf, &c->net, err));
     c->requests.net = c->net;
-    WF_TRY(wf_wires_new(CONNECTIONS, &c->wires, err));
+    c->connections = wf_zmq_most(CONNECTIONS);
+    WF_TRY(wf_wires_new(c->connections, &c->wires, err));
     wf_wires_stream(c->wires, false); /* connections that ps and workers have among each other */
     return dial(c, (wf_task){WF_ROLE_NONE, 0}, full, &c->entry, err);
 }
@@ -206,6 +224,11 @@ static wf_status take_tasks(wf_client *c, const wf_msg *m, wf_err *err)
                        wf_role_name(c->entry->task.role), c->entry->address,
                        wf_kind_name(m->head.kind));
     WF_TRY(wf_control_get(m, &weft__tasks__descriptor, &c->tasks, err));
+    if (c->tasks->n_ps + c->tasks->n_workers >= c->connections)
+        return wf_fail(err, WF_FULL, "raise it: ulimit -n 65536",
+                       "the cluster has %zu ps and %zu workers, and the limit on open files has "
+                       "room for %u connections",
+                       c->tasks->n_ps, c->tasks->n_workers, c->connections);
     c->ps = calloc(c->tasks->n_ps + 1, sizeof *c->ps);
     c->workers = calloc(c->tasks->n_workers + 1, sizeof *c->workers);
     return c->ps && c->workers ? WF_OK : wf_fail_nomem(err, c->tasks->n_ps * sizeof *c->ps);

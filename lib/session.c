@@ -83,6 +83,8 @@ void weft_session_free(weft_session **s)
         *s = NULL;
         return;
     }
+    pthread_mutex_lock(&(*s)->lock); /* for a call that is under way */
+    pthread_mutex_unlock(&(*s)->lock);
     wf_lib_session_close_runs(*s);
     wf_client_close(&(*s)->client);
     pthread_mutex_destroy(&(*s)->lock);

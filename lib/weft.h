@@ -448,10 +448,13 @@ typedef struct weft_session_options {
 
 /* Opens a session at "HOST:PORT", "tcp://HOST:PORT" or "ipc://PATH": the address of any task of the
  * cluster, its master, a ps or a worker. Errors: WEFT_INVALID for an address that is none;
- * WEFT_TIMEOUT when nobody answers there; WEFT_UNSUPPORTED for a cluster without ps; WEFT_NOMEM. */
+ * WEFT_TIMEOUT when nobody answers there; WEFT_AGAIN where a task lets nobody in; WEFT_UNSUPPORTED
+ * for a cluster without ps; WEFT_FULL for one that is larger than the limit on open files has room
+ * for; WEFT_NOMEM. */
 WEFT_API weft_code weft_session_open(const char *address, const weft_session_options *options,
                                      weft_session **out, weft_error *error);
-/* Ends the session; variables stay. In a child process that was forked it only forgets it. */
+/* Ends the session, after a call of another thread that is under way; none may begin any more.
+ * Variables stay. In a child process that was forked it only forgets it. */
 WEFT_API void weft_session_free(weft_session **s);
 /* The task that the session was opened at, as "ps 1", into text [size], cut to fit. */
 WEFT_API void weft_session_task(const weft_session *s, char *text, size_t size);

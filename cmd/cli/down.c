@@ -16,6 +16,7 @@
 
 /* Down: longer than the supervisor gives its tasks before it kills them. */
 enum { DOWN_MS = 20000, ANSWER_MS = 3000, STOP_MS = 60000, LOOK_MS = 50 };
+enum { FOLLOWERS_MS = 500 }; /* who follows a job looks at it five times a second */
 
 /* ---- jobs that are under way ---- */
 
@@ -104,6 +105,8 @@ static wf_status stop_jobs(const wf_cluster_conf *conf, wf_err *err)
             rc = ask_to_stop(a, picture, false, err);
         if (rc == WF_OK)
             rc = wait_for_jobs(conf, a, err);
+        if (rc == WF_OK && !wf_follow_interrupted())
+            rc = wf_ask_pass(a, FOLLOWERS_MS, err); /* they see how it ended */
     }
     json_decref(picture);
     wf_ask_close(&a);

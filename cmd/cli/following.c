@@ -208,7 +208,11 @@ static wf_status ask_stop(wf_ask *a, wf_progress *p, const char *job, bool saved
                   saved ? " with a checkpoint" : "");
     ask.command = "stop";
     ask.job = (char *)job;
-    rc = wf_ask_send(a, &ask, PATIENCE_MS, NULL, err);
+    wf_ask_until(a, NULL); /* the order is given, though nobody may wait for what follows from it */
+    rc = wf_ask_send(a, &ask, ONE_ANSWER_MS, NULL, err);
+    wf_ask_until(a, had_enough);
+    if (rc == WF_TIMEOUT)
+        rc = wf_ask_send(a, &ask, PATIENCE_MS, NULL, err);
     return rc == WF_INVALID ? WF_OK : rc; /* it is over already: the next look says how */
 }
 
@@ -355,14 +359,14 @@ wf_status wf_follow(const wf_cluster_conf *conf, wf_ask *a, const char *job, con
     snprintf(f.name, sizeof f.name, "%s", job);
     wf_follow_catch();
     wf_ask_until(a, had_enough);
-    while (rc == WF_OK && !over && !had_enough()) {
-        if (interrupts == 1 && !asked) {
+    while (rc == WF_OK && !over && !(asked && had_enough())) {
+        if (interrupts > 0 && !asked) {
             asked = true;
             rc = ask_stop(a, &f.progress, f.name, again != NULL, err);
         }
-        if (rc == WF_OK)
+        if (rc == WF_OK && !had_enough())
             rc = look(conf, a, &f, &over, err);
-        if (rc == WF_OK && !over)
+        if (rc == WF_OK && !over && !had_enough())
             rc = wf_ask_pass(a, EVERY_MS, err);
     }
     wf_ask_until(a, NULL);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char LOCAL[] = ".weft/local.yaml";
@@ -110,8 +111,7 @@ wf_status wf_place_keep_job(const wf_cluster_conf *conf, const char *run, const 
     return rc;
 }
 
-/* Where the copy was made from becomes the path, and its line no part of the text. */
-static wf_status read_kept(const char *file, char path[PATH_MAX], wf_bytes *text, wf_err *err)
+wf_status wf_place_read_kept(const char *file, char path[PATH_MAX], wf_bytes *text, wf_err *err)
 {
     const char *at;
     size_t first;
@@ -129,13 +129,30 @@ static wf_status read_kept(const char *file, char path[PATH_MAX], wf_bytes *text
     return WF_OK;
 }
 
+static bool is_folder(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* A folder may have the name of a job: that of its results, say. */
+static bool is_path(const char *word)
+{
+    return strchr(word, '/') || !wf_run_name_ok(word) || (wf_file_exists(word) && !is_folder(word));
+}
+
 wf_status wf_place_job(const wf_cluster_conf *conf, const char *word, char path[PATH_MAX],
                        char run[WF_RUN_NAME], wf_bytes *text, wf_err *err)
 {
     char file[PATH_MAX];
 
     run[0] = 0;
-    if (strchr(word, '/') || wf_file_exists(word) || !wf_run_name_ok(word)) {
+    if (is_path(word)) {
+        if (is_folder(word))
+            return wf_fail(err, WF_USAGE,
+                           "name a job, the file of one, or the folder step-N of a checkpoint",
+                           "%s is a folder, and no checkpoint of a job", word);
         snprintf(path, PATH_MAX, "%s", word);
         return wf_job_read(word, text, err);
     }
@@ -147,7 +164,7 @@ wf_status wf_place_job(const wf_cluster_conf *conf, const char *word, char path[
         return wf_fail(err, WF_NOTFOUND,
                        "weft status lists the jobs; or give the path of a job file",
                        "no job \"%s\" was submitted from here", word);
-    return read_kept(file, path, text, err);
+    return wf_place_read_kept(file, path, text, err);
 }
 
 wf_status wf_place_program(const char *name, char *path, size_t size, wf_err *err)

@@ -32,6 +32,9 @@ WF_MUST_USE wf_status wf_place_runs_of(const wf_cluster_conf *conf, wf_place_run
  */
 WF_MUST_USE wf_status wf_place_run(const wf_cluster_conf *conf, const char *word,
                                    char run[WF_RUN_NAME], wf_err *err);
+/* The copy that was kept of a job: the text, and the path that it was made from. */
+WF_MUST_USE wf_status wf_place_read_kept(const char *file, char path[PATH_MAX], wf_bytes *text,
+                                         wf_err *err);
 /* A job by the path of its file, or by its name when it was submitted here before: weft keeps a
  * copy in STATE/jobs/RUN/. Gives the path of its file, and the text, which is empty before and the
  * caller's, and the run, "" where the word is a path. Errors: WF_NOTFOUND; those of wf_job_read. */

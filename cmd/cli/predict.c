@@ -122,18 +122,34 @@ static wf_status look_at_job(request *r, wf_err *err)
     return rc;
 }
 
+/* The job of a checkpoint: that of the cluster that writes into this folder, or the one that lies
+ * beside it. Another cluster may have another job of the same name. */
+static wf_status take_job_of_checkpoint(request *r, const char *run, wf_err *err)
+{
+    char own[PATH_MAX], file[PATH_MAX + 128];
+
+    snprintf(r->run, sizeof r->run, "%s", run);
+    if (realpath(r->conf->checkpoint_dir, own) && strcmp(own, r->dir) == 0)
+        return wf_place_job(r->conf, run, r->path, r->run, &r->text, err);
+    snprintf(file, sizeof file, "%s/../jobs/%s/job.yaml", r->dir, run);
+    if (wf_file_exists(file))
+        return wf_place_read_kept(file, r->path, &r->text, err);
+    return wf_fail(err, WF_NOTFOUND, "name the cluster that wrote it: --cluster FILE",
+                   "there is no job file for the checkpoint %s", r->what);
+}
+
 static wf_status take_job(request *r, wf_err *err)
 {
     char run[WF_RUN_NAME];
-    const char *word = r->what;
 
     r->ask.step = WF_STEP_NEWEST;
     WF_TRY(wf_place_cluster(r->cluster, r->spread, &r->conf, err));
     snprintf(r->dir, sizeof r->dir, "%s", r->conf->checkpoint_dir);
     if (take_checkpoint(r, run))
-        word = run;
+        WF_TRY(take_job_of_checkpoint(r, run, err));
+    else
+        WF_TRY(wf_place_job(r->conf, r->what, r->path, r->run, &r->text, err));
     WF_TRY(take_step(r, err));
-    WF_TRY(wf_place_job(r->conf, word, r->path, r->run, &r->text, err));
     WF_TRY(look_at_job(r, err));
     r->ask.job = wf_bytes_str(&r->text);
     WF_TRY(shared_path(r, r->path, &r->ask.job_path, err));

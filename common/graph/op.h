@@ -25,6 +25,7 @@ typedef enum wf_op_flag {
      * what is of a variable goes out with the second. Attribute `variable` names it. */
     WF_OP_SOURCE = 16,
     WF_OP_SINK = 32,
+    WF_OP_EFFECT = 64, /* changes what is outside of the graph, whether its result is used or not */
 } wf_op_flag;
 
 /* One attribute that the operation knows. Others in a file are an error that names the nearest. */

@@ -197,6 +197,11 @@ static wf_status add_node(wf_graph *g, const Weft__Onnx__Node *p, const wf_op *o
                              p->name && p->name[0] && !wf_graph_node(g, p->name) ? p->name : NULL,
                              (uint32_t)n_in, in, (uint32_t)n_out, out, &n, err));
     n->is_tentative = scope && scope->tentative;
+    if (n->is_tentative && op->flags & WF_OP_EFFECT)
+        return wf_fail(err, WF_UNSUPPORTED, "use it behind the If or Loop, with what that gives",
+                       "%s in a branch or loop whose condition is computed would be carried out in "
+                       "any case",
+                       op->name);
     if (p->n_attribute > MOST_ATTRIBUTES)
         return wf_fail(err, WF_INVALID, NULL, "it has %zu attributes", p->n_attribute);
     for (size_t i = 0; i < p->n_attribute; i++)

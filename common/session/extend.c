@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/session/extend.c */
 #include "common/session/extend.h"
+#include "common/base/size.h"
 #include "common/graph/infer.h"
 #include "common/graph/op.h"
 
@@ -81,6 +82,24 @@ static wf_status check_same(const wf_value *is, const wf_value *given, wf_err *e
                    wf_value_str(is, has, sizeof has), wf_value_str(given, gives, sizeof gives));
 }
 
+/* As far as both say it: an input of the session that the model has, too. */
+static wf_status check_input(const wf_value *is, const wf_value *given, wf_err *err)
+{
+    char has[WF_VALUE_STR], gives[WF_VALUE_STR];
+    bool same = is->dtype == WF_NONE || given->dtype == WF_NONE || is->dtype == given->dtype;
+
+    if (same && is->rank >= 0 && given->rank >= 0)
+        same = is->rank == given->rank;
+    for (int32_t i = 0; same && i < WF_MIN(is->rank, given->rank); i++)
+        same = is->axes[i].size < 0 || given->axes[i].size < 0 ||
+               is->axes[i].size == given->axes[i].size;
+    if (same)
+        return WF_OK;
+    return wf_fail(err, WF_SHAPE, "give one of them another name",
+                   "\"%s\" is %s in the session, and %s in the model", is->name,
+                   wf_value_str(is, has, sizeof has), wf_value_str(given, gives, sizeof gives));
+}
+
 static wf_status add_variable(wf_graph *to, const wf_value *from, wf_value **out, wf_err *err)
 {
     wf_tensor *blank = NULL;
@@ -115,7 +134,7 @@ static wf_status place_value(wf_graph *to, const wf_value *from, wf_value **out,
     if (from->variable != WF_VAR_NOT && there && there->variable != WF_VAR_NOT)
         return check_same(there, from, err);
     if (from->is_input && there)
-        return WF_OK;
+        return check_input(there, from, err);
     if (there)
         return wf_fail(err, WF_EXISTS, "give it another name in the model",
                        "the session has a value \"%s\" already", from->name);

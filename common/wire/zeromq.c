@@ -29,10 +29,27 @@ enum {
 
 /* ZeroMQ ends the process where a socket's own descriptors cannot be made, so the need is known at
  * the start: a connection has one, now and then one that is being made. */
+static rlim_t files_of(uint32_t connections)
+{
+    rlim_t each = (rlim_t)connections * FILES_A_CONNECTION;
+
+    return SPARE_FILES + each + WF_MIN(each, (rlim_t)FILES_SHARED);
+}
+
+uint32_t wf_zmq_most(uint32_t wanted)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return wanted; /* wf_zmq_new says why not */
+    while (wanted > 1 && files_of(wanted) > limit.rlim_cur)
+        wanted--;
+    return wanted;
+}
+
 static wf_status check_limit(uint32_t connections, wf_err *err)
 {
-    rlim_t each = (rlim_t)connections * FILES_A_CONNECTION,
-           needed = SPARE_FILES + each + WF_MIN(each, (rlim_t)FILES_SHARED);
+    rlim_t needed = files_of(connections);
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)

@@ -14,6 +14,8 @@
 
 typedef struct wf_zmq wf_zmq; /* a process's ZeroMQ context */
 
+/* How many connections the process's limit on open files has room for, `wanted` at most. */
+uint32_t wf_zmq_most(uint32_t wanted);
 /* A context for so many connections at one time. Errors: WF_IO; WF_FULL when the process's limit on
  * open files is too low (wf_process_raise_files), with both numbers. */
 WF_MUST_USE wf_status wf_zmq_new(uint32_t connections, wf_zmq **out, wf_err *err);

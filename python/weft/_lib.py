@@ -166,8 +166,13 @@ def encoded(name: Any, what: str) -> bytes:
     would cut."""
     if not isinstance(name, str):
         raise errors.WrongType(f"{what} is {name!r}, of {type(name).__name__}", "give a string")
-    _refuse_nul(name.encode())
-    return name.encode()
+    try:
+        text = name.encode()
+    except UnicodeEncodeError as e:
+        raise errors.Invalid(f"{what} is {name!r}, which is no text in UTF-8",
+                             "leave the surrogates out") from e
+    _refuse_nul(text)
+    return text
 
 
 def _refuse_nul(text: bytes) -> None:

@@ -14,9 +14,12 @@ its workers compute.
 from __future__ import annotations
 
 import collections.abc
+import contextlib
 import ctypes
+import numbers
 import os
-from typing import TYPE_CHECKING, Any, Mapping, Sequence
+import threading
+from typing import TYPE_CHECKING, Any, Iterator, Mapping, Sequence
 
 from . import _lib, errors
 from ._tensor import DTYPES, List, View, as_array, to_array
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _PLAIN = (bool, int, float, list, tuple)
+_LONGEST_S = 86400.0
 
 
 class Session:
@@ -42,8 +46,12 @@ class Session:
     """
 
     def __init__(self, address: str, *, container: str = "", timeout: float = 10.0):
-        if timeout <= 0:
-            raise errors.Invalid(f"a timeout of {timeout} s", "give a number above 0")
+        if isinstance(timeout, bool) or not isinstance(timeout, numbers.Real):
+            raise errors.WrongType(f"the timeout is {timeout!r}", "give a number of seconds")
+        if not 0 < timeout <= _LONGEST_S:  # NaN is neither
+            raise errors.Invalid(f"a timeout of {timeout} s",
+                                 f"give a number above 0, {_LONGEST_S} at most")
+        self._lock = threading.Lock()  # of the handle: who closes it waits for a call under way
         self._dtypes: dict[str, str] = {}  # of variables
         self._inputs: dict[str, str] = {}  # dtypes of inputs of the graph, where they are known
         self._handle = _lib.Handle("session")
@@ -62,14 +70,15 @@ class Session:
         """Ends the session; the variables stay."""
         if self._handle.pointer:
             self._handle.check()
-            _lib.library().weft_session_free(self._handle.out())
+            with self._lock:
+                _lib.library().weft_session_free(self._handle.out())
 
     @property
     def task(self) -> str:
         """The task that it was opened at, as "ps 1"."""
         text = ctypes.create_string_buffer(64)
-        self._use()
-        _lib.library().weft_session_task(self._handle, text, len(text))
+        with self._used():
+            _lib.library().weft_session_task(self._handle, text, len(text))
         return text.value.decode()
 
     # ---- variables ----
@@ -85,12 +94,12 @@ class Session:
         """Gives a variable another value of its shape. Arrays have to have its dtype; Python's numbers
         get it, where they fit. Raises NotFound, with the nearest name, ShapeError, and Invalid for
         numbers that do not fit."""
-        self._call("assign", name, self._like(name, value))
+        self._change("assign", name, value)
 
     def assign_add(self, name: str, value: Any) -> "np.ndarray":
         """Adds to a variable and returns it. Of several sessions that add at the same time none is
         lost. Raises as `assign` does."""
-        return self._call("assign_add", name, self._like(name, value), gives=True)
+        return self._change("assign_add", name, value, gives=True)
 
     def read(self, name: str) -> "np.ndarray":
         """The value of a variable. Raises NotFound."""
@@ -103,26 +112,39 @@ class Session:
         self._call("remove", name)
         self._dtypes.pop(name, None)
 
-    def _use(self) -> None:
+    @contextlib.contextmanager
+    def _used(self) -> Iterator[None]:
+        """The handle is this thread's. In a child that was forked nobody would give the lock back."""
         self._handle.check()
-        if not self._handle.pointer:
-            raise errors.Invalid("the session is closed", "open another one")
+        with self._lock:
+            if not self._handle.pointer:
+                raise errors.Invalid("the session is closed", "open another one")
+            yield
 
     def _call(self, what: str, name: str, array: "np.ndarray | None" = None,
               gives: bool = False) -> Any:
-        self._use()
         out = ctypes.POINTER(_lib.CTensor)()
         words: list[Any] = [self._handle, _lib.encoded(name, "the name of a variable")]
         if array is not None:
             view = View(array, name)
             words.append(view.pointer())
-        _lib.call("session_" + what, *words, *([ctypes.byref(out)] if gives else []))
+        with self._used():
+            _lib.call("session_" + what, *words, *([ctypes.byref(out)] if gives else []))
         if not gives:
             return None
         try:
             return to_array(out.contents, out).copy()
         finally:
             _lib.library().weft_tensor_free(ctypes.byref(out))
+
+    def _change(self, what: str, name: str, value: Any, gives: bool = False) -> Any:
+        try:
+            return self._call(what, name, self._like(name, value), gives)
+        except errors.ShapeError:
+            if not isinstance(value, _PLAIN):
+                raise
+            self._dtypes.pop(name, None)  # another session may have made it anew
+            return self._call(what, name, self._like(name, value), gives)
 
     def _like(self, name: str, value: Any) -> "np.ndarray":
         _lib.encoded(name, "the name of a variable")
@@ -136,15 +158,15 @@ class Session:
         """Adds an ONNX model: a path, its bytes, or an onnx.ModelProto. Models meet by the names of
         their values. Its trained initializers, and those that an operation Read, Assign or AssignAdd
         of the domain "ai.weft" takes first, become variables of the cluster."""
-        self._use()
-        if isinstance(model, (str, os.PathLike)):
-            _lib.call("session_extend_file", self._handle, os.fsencode(model))
-        elif hasattr(model, "graph") or isinstance(model, (bytes, bytearray, memoryview)):
-            data = model.SerializeToString() if hasattr(model, "graph") else bytes(model)
-            _lib.call("session_extend", self._handle, data, len(data))
-        else:
-            raise errors.WrongType(f"the model is {model!r}, of {type(model).__name__}",
-                                   "give the path of an ONNX file, its bytes or an onnx.ModelProto")
+        with self._used():
+            if isinstance(model, (str, os.PathLike)):
+                _lib.call("session_extend_file", self._handle, os.fsencode(model))
+            elif hasattr(model, "graph") or isinstance(model, (bytes, bytearray, memoryview)):
+                data = model.SerializeToString() if hasattr(model, "graph") else bytes(model)
+                _lib.call("session_extend", self._handle, data, len(data))
+            else:
+                raise errors.WrongType(f"the model is {model!r}, of {type(model).__name__}",
+                                       "give the path of an ONNX file, its bytes or an onnx.ModelProto")
         self._inputs.update(_input_dtypes(model))
 
     def run(self, fetches: str | Sequence[str] | None = None,
@@ -157,15 +179,15 @@ class Session:
         input that is not fed, and Timeout, with key and sender, for a Recv of which nothing came.
         Python's numbers get the dtype of the input, where it is known: of an onnx.ModelProto, and
         where the package onnx is installed. Else they are float32 or int64."""
-        self._use()
         names, ends = _encoded(fetches, "fetches"), _encoded(targets, "targets")
         views = self._fed(feeds or {})
         given = (_lib.CFeed * len(views))(*(
             _lib.CFeed(n, v.pointer(), b"the feed") for n, v in views.items()))
         out = List()
         try:
-            _lib.call("session_run", self._handle, len(views), given, len(names), _strings(names),
-                      len(ends), _strings(ends), out.handle.out())
+            with self._used():
+                _lib.call("session_run", self._handle, len(views), given, len(names),
+                          _strings(names), len(ends), _strings(ends), out.handle.out())
         except errors.ShapeError as e:
             hint = e.hint or "give arrays of the inputs' dtypes and shapes"
             raise errors.ShapeError(e.message, hint, e.code) from None
@@ -176,7 +198,6 @@ class Session:
         if fetches is None:
             return None
         return found[0] if isinstance(fetches, str) else found
-
 
     def _fed(self, feeds: Mapping[str, Any]) -> dict[bytes, View]:
         if not isinstance(feeds, collections.abc.Mapping):
@@ -230,9 +251,10 @@ def _input_dtypes(model: Any) -> dict[str, str]:
             import onnx
         except ImportError:
             return {}
-        model = (onnx.load_model(model, load_external_data=False)
-                 if isinstance(model, (str, os.PathLike)) else
-                 onnx.load_model_from_string(bytes(model)))
+        if isinstance(model, (str, os.PathLike)):
+            with open(model, "rb") as f:
+                model = f.read()
+        model = onnx.load_model_from_string(bytes(model))
     kinds = {number: name for name, number in DTYPES.items()}
     variables = {i.name for i in model.graph.initializer}
     return {i.name: kinds[i.type.tensor_type.elem_type] for i in model.graph.input

@@ -257,7 +257,7 @@ def one_process_has_all_of_the_state(weft):
     """A job of several workers may be tried in one process, or go on there."""
     def check_state(c, job):
         folder = c.saved(job, c.checkpoints(job)[-1])
-        c.must("ckpt", "verify", folder)
+        c.must("ckpt", "verify", job)
         files = [os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".safetensors")]
         check(any(b"momentum" in open(name, "rb").read() for name in files), f"{job} has no slots in {files}")
 

@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import re
+import resource
 import subprocess
 import textwrap
 import threading
@@ -373,8 +374,84 @@ def what_cannot_be_is_told(weft):
         fails(errors.Timeout, "no answer from any task at tcp://127.0.0.1:1 in 300 ms",
               lambda: package.Session("127.0.0.1:1", timeout=0.3))
         fails(errors.Invalid, "may have 200", lambda: session(c, container="c" * 201))
+        for timeout in (0, -1.0, float("nan"), float("inf"), 4294967.4):
+            fails(errors.Invalid, f"a timeout of {timeout} s", lambda: session(c, timeout=timeout))
+        fails(errors.WrongType, "the timeout is", lambda: session(c, timeout="3"))
+        fails(errors.Invalid, "no text in UTF-8", lambda: s.read("\udc80"))
+        other = helper.make_graph([helper.make_node("Neg", ["x"], ["minus"])], "g", [on_input("x", [5], "DOUBLE")],
+                                  [on_input("minus", [5], "DOUBLE")])
+        fails(errors.ShapeError, '"x" is float32[4, 2] in the session, and float64[5] in the model',
+              lambda: s.extend(helper.make_model(other, opset_imports=[helper.make_opsetid("", 18)])))
         s.close()
         fails(errors.Invalid, "is closed", lambda: s.read("w"))
+
+
+def on_input(name, shape, dtype="FLOAT"):
+    return helper.make_tensor_value_info(name, getattr(onnx.TensorProto, dtype), shape)
+
+
+def branches_without_effect_alone(weft):
+    """Both branches of an If are computed, so neither may change anything; where the condition is known one is left."""
+    def model(condition, known):
+        branches = [helper.make_graph([of_weft("Assign", ["v", "a"], "then_o")], "t", [], [on_input("then_o", [])]),
+                    helper.make_graph([helper.make_node("Neg", ["a"], ["else_o"])], "e", [], [on_input("else_o", [])])]
+        node = helper.make_node("If", ["c"], ["o"], then_branch=branches[0], else_branch=branches[1])
+        start = [helper.make_tensor("v", onnx.TensorProto.FLOAT, [], [0.0])]
+        inputs = [on_input("a", [])]
+        if known:
+            start.append(helper.make_tensor("c", onnx.TensorProto.BOOL, [], [condition]))
+        else:
+            inputs.append(on_input("c", [], "BOOL"))
+        graph = helper.make_graph([node], "g", inputs, [on_input("o", [])], start)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("ai.weft", 1)])
+
+    with up(weft) as c:
+        c.must("up")
+        fails(errors.Unsupported, "Assign in a branch or loop whose condition is computed would be carried out",
+              lambda: session(c).extend(model(False, known=False)))
+        for condition in (False, True):
+            s = session(c, container=str(condition))
+            s.extend(model(condition, known=True))
+            check(s.run("o", {"a": 5.0}) == (5 if condition else -5), "the other branch")
+            check(not condition or s.read("v") == 5, "it is not assigned")
+
+
+def who_closes_a_session_waits_for_calls(weft):
+    with up(weft) as c:
+        c.must("up")
+        for _ in range(8):
+            s, ended = session(c), []
+            s.variable("v", 0.0)
+
+            def add():
+                try:
+                    while True:
+                        s.assign_add("v", 1)
+                except errors.Error as e:
+                    ended.append(e)
+
+            threads = [threading.Thread(target=add) for _ in range(2)]
+            for t in threads:
+                t.start()
+            until(lambda: s.read("v") > 20, "they add")
+            s.close()
+            for t in threads:
+                t.join(10)
+            check([type(e) for e in ended] == [errors.Invalid] * 2, str(ended))
+
+
+def few_open_files_are_enough(weft):
+    """1024, as most systems have it; and a task's address as the status shows it."""
+    with up(weft) as c:
+        c.must("up")
+        shown = [t["address"] for t in json.loads(c.must("status", "--json").out)["tasks"]]
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1024, limits[1]))
+        try:
+            for address in [*shown, f"{shown[0]}|ipc://{c.path('nobody')}"]:
+                check(package.Session(address).read is not None, address)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def the_examples_of_documents_run(weft):
@@ -455,6 +532,7 @@ def workers_cost_nothing_while_nobody_asks(weft):
 weftlib.main([two_sessions_through_any_two_tasks_see_each_other, two_sessions_in_python,
               a_graph_runs_on_the_worker_it_is_opened_at, models_of_any_size_are_extended_from_files,
               a_graph_goes_from_worker_to_worker, sums_of_many_sessions_lose_nothing, a_task_that_dies_is_named_and_comes_back,
-              variables_end_with_their_ps, variables_are_in_the_status, a_job_trains_as_it_does_alone, what_cannot_be_is_told,
+              variables_end_with_their_ps, variables_are_in_the_status, a_job_trains_as_it_does_alone, what_cannot_be_is_told, branches_without_effect_alone,
+          who_closes_a_session_waits_for_calls, few_open_files_are_enough,
               the_examples_of_documents_run, a_forked_child_opens_its_own, a_session_rests_for_longer_than_links_do,
               a_cluster_without_ps_says_so, workers_cost_nothing_while_nobody_asks])

@@ -3,7 +3,7 @@
  *
  * Where the condition is known while the file is read, as in what exporters make of Python's `if`,
  * there is just the one branch. Otherwise both are there, and a Choose (ai.weft) takes the results
- * of one: the operations of weft's graphs have no side effects, so the other does no harm, and the
+ * of one: operations with an effect are refused there, so the other does no harm, and the
  * compiler drops it as soon as the condition is known. Until then it may hold what does not fit (an
  * `if` that asks for a shape before it uses it), so its nodes are tentative: see wf_node.
  *

@@ -35,11 +35,11 @@ static wf_status infer_assign(wf_graph *g, wf_node *n, wf_err *err)
                    wf_value_str(to, has, sizeof has), wf_value_str(value, given, sizeof given));
 }
 
-const wf_op wf_op_assign =
-    WF_OPERATION(WF_DOMAIN_WEFT, "Assign", 1, 2, 2, 1, 1, WF_OP_STATEFUL, infer_assign,
-                 .means = "(variable, value) -> the value, which the variable has when the run "
-                          "ends; in sessions");
-const wf_op wf_op_assign_add =
-    WF_OPERATION(WF_DOMAIN_WEFT, "AssignAdd", 1, 2, 2, 1, 1, WF_OP_STATEFUL, infer_assign,
-                 .means = "(variable, value) -> the variable, when the value has been added to it; "
-                          "in sessions");
+const wf_op wf_op_assign = WF_OPERATION(
+    WF_DOMAIN_WEFT, "Assign", 1, 2, 2, 1, 1, WF_OP_STATEFUL | WF_OP_EFFECT, infer_assign,
+    .means = "(variable, value) -> the value, which the variable has when the run "
+             "ends; in sessions");
+const wf_op wf_op_assign_add = WF_OPERATION(
+    WF_DOMAIN_WEFT, "AssignAdd", 1, 2, 2, 1, 1, WF_OP_STATEFUL | WF_OP_EFFECT, infer_assign,
+    .means = "(variable, value) -> the variable, when the value has been added to it; "
+             "in sessions");

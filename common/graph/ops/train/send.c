@@ -55,7 +55,7 @@ static const wf_attr_row of_recv[] = {{"key", WF_ATTR_STRING, true},
                                       {0}};
 
 const wf_op wf_op_recv =
-    WF_OPERATION(WF_DOMAIN_WEFT, "Recv", 1, 0, 1, 1, 1, WF_OP_STATEFUL, infer_recv,
+    WF_OPERATION(WF_DOMAIN_WEFT, "Recv", 1, 0, 1, 1, 1, WF_OP_STATEFUL | WF_OP_EFFECT, infer_recv,
                  .means = "([what Send gives]) -> value; attr key, as Send has it. In sessions "
                           "without an input: attrs from, the task that sends, "
                           "\"/job:worker/task:0\"; dtype, as Cast has it, and shape (none: a "
@@ -63,7 +63,7 @@ const wf_op wf_op_recv =
                  .attrs = of_recv);
 
 const wf_op wf_op_send =
-    WF_OPERATION(WF_DOMAIN_WEFT, "Send", 1, 1, 1, 1, 1, WF_OP_STATEFUL, infer_send,
+    WF_OPERATION(WF_DOMAIN_WEFT, "Send", 1, 1, 1, 1, 1, WF_OP_STATEFUL | WF_OP_EFFECT, infer_send,
                  .means = "(value) -> the value on its way to the Recv of the same key; attr key: "
                           "of stages those that it goes from and to, and its name. In sessions "
                           "any text, and attr to, the task that may receive it, "
