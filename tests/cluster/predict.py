@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -346,6 +347,27 @@ def a_checkpoints_folder_names_its_step(weft):
             weftlib.check((np.load(c.path("a.npy")) == np.load(c.path("b.npy"))).all(), f"{step} gives others")
         c.must("predict", "images", "--input", "x=x.npy", "-o", "b.npy")
         weftlib.check((np.load(c.path("a.npy")) == np.load(c.path("b.npy"))).all(), "the newest is another")
+        os.mkdir(c.path("images"))  # the results of several outputs, say
+        c.must("predict", "images", "--input", "x=x.npy", "-o", "c.npy")
+        said(c, "predict", "images/", "--input", "x=x.npy", "-o", "c.npy", code=2, text="images/ is a folder, and no checkpoint of a job")
+        a_checkpoint_elsewhere(c, f"{folder}/{steps[-1]}")
+
+
+def a_checkpoint_elsewhere(c, checkpoint):
+    """Another cluster, whose job has the same name: the one beside the checkpoint counts."""
+    os.makedirs(c.path("other", "checkpoints"))
+    for part in ("jobs", "checkpoints"):
+        shutil.copytree(c.path(part if part == "checkpoints" else ".weft/jobs"), c.path("other", part), dirs_exist_ok=True)
+    kept = c.path("other", "jobs", "images#1", "job.yaml")
+    with open(kept, encoding="utf-8") as f:
+        text = f.read()
+    with open(kept, "w", encoding="utf-8") as f:
+        f.write(text.replace("scale: 0.0078125", "scale: 0.5"))
+    elsewhere = checkpoint.replace(c.path("checkpoints"), c.path("other", "checkpoints"))
+    c.must("predict", elsewhere, "--input", "x=x.npy", "-o", "d.npy")
+    weftlib.check((np.load(c.path("d.npy")) != np.load(c.path("a.npy"))).any(), "the job of the other cluster is taken")
+    shutil.rmtree(c.path("other", "jobs"))
+    said(c, "predict", elsewhere, "--input", "x=x.npy", "-o", "d.npy", code=1, text="there is no job file for the checkpoint")
 
 
 if __name__ == "__main__":

@@ -68,6 +68,26 @@ def what_was_killed_is_interrupted_and_says_how_to_go_on(weft):
         check(c.end_of(following).code == 5, "recover")
 
 
+def however_a_job_is_stopped_its_followers_hear_it(weft):
+    """By two signals at once, which nobody has time to answer between, and by weft down."""
+    with Cluster(weft) as c:
+        small.write_job(c, epochs=100000)
+        c.must("up")
+        training = c.start("train", "small.yaml")
+        c.until_job("small", lambda j: j["step"] > 100, "trains")
+        training.send_signal(signal.SIGINT)
+        training.send_signal(signal.SIGTERM)  # a second SIGINT may count as one with the first
+        end = c.end_of(training)
+        check(end.code == 5 and "stopping small#1" in end.err and "no longer following" in end.err, str(end))
+        job = c.until_job("small", lambda j: j["state"] == "stopped", "is stopped all the same")
+        check(job["checkpoint"], str(job))
+        recovery = c.start("recover", "small")
+        c.until_job("small", lambda j: j["step"] > job["step"] + 100, "trains on")
+        c.must("down")
+        end = c.end_of(recovery)
+        check(end.code == 5 and "stopped:" in end.out, str(end))
+
+
 def many_runs_are_folded_and_what_runs_comes_first(weft):
     with Cluster(weft) as c:
         small.write_job(c, epochs=1, change=[("seed: 1", "keep_runs: 20\nseed: 1")])
@@ -212,7 +232,7 @@ def checkpoints_are_listed_with_their_epoch_and_numbers(weft):
 
 
 main([jobs_are_shown_without_a_cluster, what_was_killed_is_interrupted_and_says_how_to_go_on,
-      many_runs_are_folded_and_what_runs_comes_first,
+      however_a_job_is_stopped_its_followers_hear_it, many_runs_are_folded_and_what_runs_comes_first,
       a_restart_is_told_with_its_time_and_what_became_of_the_work,
       the_picture_is_drawn_again_in_a_terminal_of_its_width,
       logs_are_followed_by_role_and_across_a_new_file,
