@@ -507,7 +507,8 @@ WEFT_API weft_code weft_session_extend_file(weft_session *s, const char *path, w
  * nearest name, a variable that is not there any more, or a worker that the cluster has not;
  * WEFT_SHAPE; WEFT_INVALID for a Send or Recv that does not say its key or task; WEFT_FULL for more
  * than 256 feeds or results, or 256 MiB of either, or more sent values than a worker keeps;
- * WEFT_TIMEOUT, naming the task, or key and sender of a Recv; WEFT_NOMEM. */
+ * WEFT_TIMEOUT, naming the task, or key and sender of a Recv; WEFT_NOMEM. Where a run fails between
+ * two of its changes, the error says how many are made. */
 WEFT_API weft_code weft_session_run(weft_session *s, size_t n_feeds, const weft_feed feeds[],
                                     size_t n_fetches, const char *const fetches[], size_t n_targets,
                                     const char *const targets[], weft_list **out,

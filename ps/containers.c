@@ -138,9 +138,11 @@ static wf_status is_missing(const wf_containers *c, const wf_variable_change *ch
     near = wf_nearest(change->name, names, n);
     if (near)
         snprintf(hint, sizeof hint, "did you mean \"%.200s\"?", near);
-    return wf_fail(err, WF_NOTFOUND, near ? hint : "create it first, or extend the session",
-                   "there is no variable \"%.200s\"%s", change->name,
-                   in_container(change->container, where, sizeof where));
+    return wf_fail(
+        err, WF_NOTFOUND,
+        near ? hint : "create it first, or extend a new session: a ps that starts again has none",
+        "there is no variable \"%.200s\"%s", change->name,
+        in_container(change->container, where, sizeof where));
 }
 
 static wf_status check_names(const wf_variable_change *change, wf_err *err)

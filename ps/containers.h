@@ -24,7 +24,7 @@
 
 enum {
     WF_CONTAINERS_VARIABLES = 65536,
-    WF_CONTAINERS_SESSIONS = 4096,  /* whose last sequence is kept */
+    WF_CONTAINERS_SESSIONS = 65536, /* whose last sequence is kept */
     WF_CONTAINERS_REST_S = 60 * 60, /* after a session's last change it may be forgotten */
     WF_CONTAINERS_USED_S = 10 * 60, /* a session counts as a user for so long after an ask */
 };

@@ -7,14 +7,14 @@
 
 #include <stdlib.h>
 
-enum { ROWS = 1024 };
+enum { ROWS = 1024, USERS = 4096 };
 
 /* What a body points to; it borrows names and dims of the containers. */
 typedef struct lists {
     Weft__ContainedRow rows[ROWS], *row_list[ROWS];
     Weft__TensorHead heads[ROWS];
     int64_t dims[ROWS][WF_MAX_RANK];
-    Weft__ContainedUser users[WF_CONTAINERS_SESSIONS], *user_list[WF_CONTAINERS_SESSIONS];
+    Weft__ContainedUser users[USERS], *user_list[USERS];
 } lists;
 
 static void list_rows(const wf_containers *c, const Weft__ContainedAsk *ask, lists *l,
@@ -41,8 +41,9 @@ static void list_users(const wf_ps *ps, lists *l, Weft__Contained *body)
     uint64_t session;
     bool uses;
 
-    for (uint32_t i = 0;
-         wf_containers_user(ps->containers, i, ps->now_ns, &session, &container, &uses); i++) {
+    for (uint32_t i = 0; body->n_users < USERS && wf_containers_user(ps->containers, i, ps->now_ns,
+                                                                     &session, &container, &uses);
+         i++) {
         Weft__ContainedUser *it = &l->users[body->n_users];
 
         if (!uses)

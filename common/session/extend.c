@@ -133,8 +133,8 @@ static wf_status place_value(wf_graph *to, const wf_value *from, wf_value **out,
         return add_constant(to, from, out, err); /* by a name like its own */
     if (from->variable != WF_VAR_NOT && there && there->variable != WF_VAR_NOT)
         return check_same(there, from, err);
-    if (from->is_input && there)
-        return check_input(there, from, err);
+    if (from->is_input && there) /* of a variable the node that takes it says more */
+        return there->variable == WF_VAR_NOT ? check_input(there, from, err) : WF_OK;
     if (there)
         return wf_fail(err, WF_EXISTS, "give it another name in the model",
                        "the session has a value \"%s\" already", from->name);

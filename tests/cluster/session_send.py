@@ -218,6 +218,27 @@ def what_cannot_be_received_is_told(weft):
         fails(errors.Error, "dtype 77 is no type", lambda: at(c, 0, receiver(dtype=77)))
 
 
+def what_a_failed_run_received_is_given_back(weft):
+    """One that waits for two values and gets one; one whose assignment fails; but not what was passed on."""
+    both = make_model([recv("k", "one", 0), recv("other", "two", 0), helper.make_node("Add", ["one", "two"], ["y"])])
+    kept = make_model([recv("k", "r", 0), of_weft("Assign", ["v", "r"], "set")], v=np.zeros(3, "float32"))
+    passes = make_model([recv("k", "r", 0), send("next", "r", 1, "passed"), recv("none", "never", 0)])
+    with up(weft) as c:
+        c.must("up")
+        a = at(c, 0, sender())
+        for model, fetches, error in ((both, "y", errors.Timeout), (kept, "set", errors.NotFound)):
+            a.run(targets="sent", feeds={"x": X})
+            b = at(c, 1, model, timeout=1)
+            if model is kept:
+                b.remove("v")
+            fails(error, "", lambda b=b, fetches=fetches: b.run(fetches))
+            check((at(c, 1, receiver(), timeout=5).run("y") == X).all(), f"{fetches}: the value is there again")
+        a.run(targets="sent", feeds={"x": X})
+        fails(errors.Timeout, '"none"', lambda: at(c, 1, passes, timeout=1).run(["passed", "never"]))
+        check((at(c, 1, receiver(key="next", source=1), timeout=5).run("y") == X).all(), "it was passed on")
+        fails(errors.Timeout, '"k"', lambda: at(c, 1, receiver(), timeout=1).run("y"))
+
+
 def a_task_that_dies_takes_what_it_holds(weft):
     with up(weft, more="dead_ms: 60000") as c:
         c.must("up")
@@ -342,7 +363,7 @@ def sums_are_computed_with(weft):
 
 weftlib.main([a_program_in_c_sends_and_receives, what_one_run_sends_another_receives,
               a_task_may_send_to_itself_and_through_others, ping_pong_in_one_run,
-              every_dtype_and_shape_goes, what_cannot_be_received_is_told,
+              every_dtype_and_shape_goes, what_cannot_be_received_is_told, what_a_failed_run_received_is_given_back,
               a_task_that_dies_takes_what_it_holds, many_send_and_receive_at_once, many_may_wait_at_once,
               whatever_a_stranger_asks_changes_nothing,
               sums_are_computed_with])

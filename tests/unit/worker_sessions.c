@@ -256,9 +256,11 @@ static void errors_of_another_worker_come_through(void **state)
     wf_bytes_close(&graph);
 }
 
-static void a_run_ends_with_its_client(void **state)
+static void runs_and_plans_end_with_their_client(void **state)
 {
     stage *s = *state;
+    bool unknown = false;
+    float got[2];
     wf_net_conf c = wf_memnet_conf(&s->ps->nets, (wf_task){WF_ROLE_CLIENT, 1}, 53);
 
     change(s, WF_VARIABLE_CREATE, "v", 1);
@@ -277,6 +279,11 @@ static void a_run_ends_with_its_client(void **state)
     s->client_net = wf_memnet_new(&c);
     s->requests = (wf_requests){.net = s->client_net};
     s->worker = wf_memnet_dial(&s->ps->nets, s->client_net, (wf_task){WF_ROLE_NONE, 0}, "w");
+    begin_run_with(s, 1);
+    wait_for(s, 20000);
+    assert_int_equal(read_run(s, got, &unknown), WF_NOTFOUND);
+    assert_true(unknown);
+    assert_ok(give_plan(s), err);
     begin_run_with(s, 1);
     wait_for(s, 20000);
     expect(s, 2, 3);
@@ -372,7 +379,7 @@ int main(void)
         TEST(a_fragment_is_computed_by_another_worker),
         TEST(another_worker_that_is_away_is_named),
         TEST(errors_of_another_worker_come_through),
-        TEST(a_run_ends_with_its_client),
+        TEST(runs_and_plans_end_with_their_client),
         TEST(damaged_plans_are_answered),
         TEST(damaged_runs_are_answered),
     };

@@ -118,22 +118,40 @@ static void tell_given_up(wf_sessions *s, const wf_session_run *r, const Weft__S
     wf_net_free_msg(s->conf.to_ps, &m);
 }
 
-void wf_far_give_up(wf_sessions *s, const wf_session_run *r)
+/* Whether anybody has seen something of the run. */
+static bool has_effect(const wf_session_run *r)
 {
+    bool sent = false;
+
+    for (size_t i = 0; i < r->plan->body->n_fragments; i++)
+        sent |= r->states[i] == WF_FRAGMENT_DONE && r->plan->fragments[i].body->n_sends > 0;
+    return sent || r->n_written > 0;
+}
+
+static void give_up_value(wf_sessions *s, const wf_session_run *r, const wf_session_fragment *f,
+                          size_t k)
+{
+    const Weft__SessionReceive *it = f->body->receives[k];
+    wf_rendezvous_id id = id_of(r, it->number);
+
+    if (it->from == s->conf.index)
+        wf_rendezvous_give_up(s->rendezvous, &id);
+    else if (r->asked[f->receives[k]] || r->values[f->receives[k]])
+        tell_given_up(s, r, it);
+}
+
+void wf_far_give_up(wf_sessions *s, const wf_session_run *r, bool failed)
+{
+    bool all = r->states && failed && !has_effect(r);
+
     for (size_t i = 0; r->states && i < r->plan->body->n_fragments; i++) {
         const wf_session_fragment *f = &r->plan->fragments[i];
+        bool receives = r->states[i] == WF_FRAGMENT_RECEIVES;
 
-        for (size_t k = 0; r->states[i] == WF_FRAGMENT_RECEIVES && k < f->body->n_receives; k++) {
-            const Weft__SessionReceive *it = f->body->receives[k];
-            wf_rendezvous_id id = id_of(r, it->number);
-
-            if (r->values[f->receives[k]])
-                continue;
-            if (it->from == s->conf.index)
-                wf_rendezvous_give_up(s->rendezvous, &id);
-            else if (r->asked[f->receives[k]])
-                tell_given_up(s, r, it);
-        }
+        for (size_t k = 0; k < f->body->n_receives; k++)
+            if ((receives && (failed || !r->values[f->receives[k]])) ||
+                (all && r->states[i] == WF_FRAGMENT_DONE))
+                give_up_value(s, r, f, k);
     }
 }
 

@@ -50,6 +50,13 @@ void wf_session_plan_leave(wf_session_plan **p)
     *p = NULL;
 }
 
+void wf_session_plans_drop(wf_session_plans *h, const void *from)
+{
+    for (uint32_t i = 0; i < WF_SESSION_ROWS; i++)
+        if (h->rows[i] && h->rows[i]->from == from && !h->rows[i]->users)
+            free_plan(&h->rows[i]);
+}
+
 void wf_session_plans_close(wf_session_plans *h)
 {
     for (uint32_t i = 0; i < WF_SESSION_ROWS; i++)
@@ -285,7 +292,12 @@ static wf_status find_ports(wf_session_fragment *f, wf_err *err)
 static wf_status plan_fragment(wf_session_fragment *f, wf_pool *pool, wf_err *err)
 {
     const ProtobufCBinaryData *graph = &f->body->graph;
-    wf_plan_options options = {.pool = pool, .limit_bytes = wf_plan_fair_limit(graph->len)};
+    wf_plan_options options = {
+        .pool = pool,
+        .limit_bytes = wf_plan_fair_limit(graph->len),
+        .limit_hint =
+            "compute it in several runs, or with smaller feeds: what is in hand at a time "
+            "may take 1 GiB, and 1024 times the bytes of the graph"};
 
     f->is_here = true;
     if (graph->len) {
@@ -388,6 +400,7 @@ wf_status wf_session_plans_put(wf_session_plans *h, Weft__SessionPlan **body,
     if (!p)
         return wf_fail_nomem(err, sizeof *p);
     p->body = *body;
+    p->from = place->from;
     *body = NULL;
     rc = make(p, h, place, err);
     if (rc != WF_OK) {

@@ -44,6 +44,7 @@ typedef struct wf_session_plan {
     uint32_t *after;                /* [n_early]: values that the variables are after them */
     uint32_t n_early;               /* the first so many writes are made while the run computes */
     uint32_t *results;              /* [body->n_results], where no write is named */
+    const void *from;               /* the link that it came over */
     uint32_t users;                 /* runs that hold it: it stays as long */
     uint64_t used;                  /* when last, to make room */
 } wf_session_plan;
@@ -59,6 +60,7 @@ typedef struct wf_session_plans {
 typedef struct wf_session_place {
     uint32_t worker, n_workers;
     wf_pool *pool;
+    const void *from; /* the link that a plan comes over */
 } wf_session_place;
 
 /* Makes the plans of *body, which is taken, and holds it in place of one with the same session and
@@ -75,6 +77,9 @@ uint32_t wf_session_plan_value(const wf_session_plan *p, const char *name);
 bool wf_session_plan_is_far(const wf_session_plan *p);
 /* One user less; *p is NULL then. NULL is fine. */
 void wf_session_plan_leave(wf_session_plan **p);
+/* Frees those that came over a link which is gone, but for those in use. Whoever comes back over
+ * another link sends them again. */
+void wf_session_plans_drop(wf_session_plans *h, const void *from);
 /* Frees all; there are no users. */
 void wf_session_plans_close(wf_session_plans *h);
 

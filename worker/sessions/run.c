@@ -28,11 +28,11 @@ static void free_run(wf_session_run *r)
     free(r);
 }
 
-void wf_run_drop(wf_sessions *s, wf_session_run *r)
+static void drop(wf_sessions *s, wf_session_run *r, bool failed)
 {
     wf_session_run **at = &s->runs;
 
-    wf_far_give_up(s, r);
+    wf_far_give_up(s, r, failed);
     wf_requests_drop_of(&s->requests, r);
     wf_rendezvous_forget(s->rendezvous, r);
     while (*at != r)
@@ -42,11 +42,16 @@ void wf_run_drop(wf_sessions *s, wf_session_run *r)
     free_run(r);
 }
 
+void wf_run_drop(wf_sessions *s, wf_session_run *r)
+{
+    drop(s, r, false);
+}
+
 wf_status wf_run_fail(wf_sessions *s, wf_session_run *r, const wf_err *why, wf_err *err)
 {
     wf_status rc = wf_sessions_refuse(s, r->client, r->request, false, why, err);
 
-    wf_run_drop(s, r);
+    drop(s, r, true);
     return rc;
 }
 
@@ -210,6 +215,12 @@ static wf_status go_on(wf_sessions *s, wf_session_run *r, bool *done, wf_err *er
 static wf_status settle(wf_sessions *s, wf_session_run *r, wf_status rc, bool done, wf_err *why,
                         wf_err *err)
 {
+    if (rc != WF_OK && r->n_written > 0) {
+        wf_err first = *why;
+
+        wf_fail(why, rc, first.hint, "%s (the first %u of the run's %zu changes are made)",
+                first.what, r->n_written, r->plan->body->n_writes);
+    }
     if (rc != WF_OK) {
         wf_err_wrap(why, rc, "worker %u", s->conf.index);
         return wf_run_fail(s, r, why, err);

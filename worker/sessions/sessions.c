@@ -115,7 +115,7 @@ wf_status wf_sessions_refuse(wf_sessions *s, wf_peer *to, uint32_t request, bool
     return rc;
 }
 
-static wf_status take_plan(wf_sessions *s, const wf_msg *m, wf_err *err)
+static wf_status take_plan(wf_sessions *s, const wf_peer *from, const wf_msg *m, wf_err *err)
 {
     Weft__SessionPlan *body = NULL;
     wf_status rc = wf_control_get(m, &weft__session_plan__descriptor, &body, err);
@@ -129,7 +129,8 @@ static wf_status take_plan(wf_sessions *s, const wf_msg *m, wf_err *err)
         rc = wf_session_plans_put(&s->plans, &body,
                                   &(wf_session_place){.worker = s->conf.index,
                                                       .n_workers = s->conf.tasks->n_workers,
-                                                      .pool = s->pool},
+                                                      .pool = s->pool,
+                                                      .from = from},
                                   err);
     wf_control_free(&body);
     return wf_err_wrap(err, rc, "worker %u", s->conf.index);
@@ -142,7 +143,7 @@ static wf_status on_plan(wf_sessions *s, wf_peer *from, const wf_msg *m, wf_err 
     wf_err why = {0};
     wf_status rc;
 
-    body.status = take_plan(s, m, &why);
+    body.status = take_plan(s, from, m, &why);
     body.what = why.what;
     body.hint = why.hint;
     WF_TRY(wf_net_msg(s->conf.net, WF_PLAN_OK, &answer, err));
@@ -222,6 +223,9 @@ wf_status wf_sessions_on_client(wf_sessions *s, wf_event *ev, int64_t now_ns, wf
     s->now_ns = now_ns;
     if (ev->kind == WF_EV_DOWN) {
         drop_runs_of(s, ev->peer);
+        if (ev->peer->task.role ==
+            WF_ROLE_CLIENT) /* a worker is not told, and goes by what it sent */
+            wf_session_plans_drop(&s->plans, ev->peer);
         wf_rendezvous_forget(s->rendezvous, ev->peer);
     }
     if (ev->kind != WF_EV_MESSAGE && ev->kind != WF_EV_BEAT)

@@ -83,8 +83,9 @@ WF_MUST_USE wf_status wf_far_send(wf_sessions *s, const wf_session_run *r,
 /* Asks for what a fragment receives; whether all of it is there. Errors are the client's. */
 WF_MUST_USE wf_status wf_far_receive(wf_sessions *s, wf_session_run *r,
                                      const wf_session_fragment *f, wf_err *err);
-/* The run ends: what it still waits for is the next one's. */
-void wf_far_give_up(wf_sessions *s, const wf_session_run *r);
+/* The run ends: what it still waits for is the next one's. Of one that has failed so is what it has
+ * received, unless something that it sent or wrote has come of that. */
+void wf_far_give_up(wf_sessions *s, const wf_session_run *r, bool failed);
 bool wf_far_has_all(const wf_session_run *r, const wf_session_fragment *f);
 /* Another worker has answered about that value. Errors are the client's. */
 WF_MUST_USE wf_status wf_far_on_taken(wf_session_run *r, uint32_t value, const wf_msg *m,
