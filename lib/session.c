@@ -138,6 +138,7 @@ static wf_status fill(const weft_session *s, wf_variable_action action, const ch
     body.container = s->container;
     body.name = (char *)name;
     body.wants_value = wants;
+    body.n_ps = wf_client_count(s->client, WF_ROLE_PS);
     if (content) {
         wf_tensor_head(content, &head, dims);
         body.tensor = &head;

@@ -17,6 +17,11 @@ static wf_status check_ask(const wf_ps *ps, const wf_peer *from, const Weft__Var
     if (ask->action == 0 || ask->action >= WF_N_VARIABLE_ACTIONS)
         return wf_fail(err, WF_UNSUPPORTED, "upgrade the ps",
                        "ps %u knows no action %u of variables", ps->conf.index, ask->action);
+    if (ask->n_ps && ps->conf.tasks && ask->n_ps != ps->conf.tasks->n_ps)
+        return wf_fail(err, WF_AGAIN, "open a new session",
+                       "the cluster has %u ps now, and had %u when the session was opened: its "
+                       "variables have other places",
+                       ps->conf.tasks->n_ps, ask->n_ps);
     if (wf_variable_changes(ask->action) && (!ask->session || !ask->sequence))
         return wf_fail(err, WF_PROTO, NULL, "a change of a variable without session and sequence");
     if (wf_variable_brings(ask->action) && !ask->tensor)

@@ -440,6 +440,22 @@ def who_closes_a_session_waits_for_calls(weft):
             check([type(e) for e in ended] == [errors.Invalid] * 2, str(ended))
 
 
+def another_number_of_ps_ends_a_session(weft):
+    """Names are divided among all ps: by another number of them they would be found elsewhere."""
+    with up(weft) as c:
+        c.must("up")
+        s = session(c, "worker 0", timeout=10)
+        s.variable("v", 1.0)
+        c.must("down")
+        c.resize(3)
+        c.must("up")
+        for call in (lambda: s.variable("v", 1.0), lambda: s.read("v")):
+            fails(errors.Error, "the cluster has 3 ps now, and had 2 when the session was opened", call)
+        fresh = session(c)
+        fresh.variable("v", 2.0)
+        check(fresh.read("v") == 2, "a new session")
+
+
 def few_open_files_are_enough(weft):
     """1024, as most systems have it; and a task's address as the status shows it."""
     with up(weft) as c:
@@ -533,6 +549,6 @@ weftlib.main([two_sessions_through_any_two_tasks_see_each_other, two_sessions_in
               a_graph_runs_on_the_worker_it_is_opened_at, models_of_any_size_are_extended_from_files,
               a_graph_goes_from_worker_to_worker, sums_of_many_sessions_lose_nothing, a_task_that_dies_is_named_and_comes_back,
               variables_end_with_their_ps, variables_are_in_the_status, a_job_trains_as_it_does_alone, what_cannot_be_is_told, branches_without_effect_alone,
-          who_closes_a_session_waits_for_calls, few_open_files_are_enough,
+          who_closes_a_session_waits_for_calls, few_open_files_are_enough, another_number_of_ps_ends_a_session,
               the_examples_of_documents_run, a_forked_child_opens_its_own, a_session_rests_for_longer_than_links_do,
               a_cluster_without_ps_says_so, workers_cost_nothing_while_nobody_asks])

@@ -78,6 +78,7 @@ static wf_status ask_ps(wf_sessions *s, wf_session_run *r, Weft__VariableAsk *bo
 
     body->container = r->plan->body->container;
     body->session = r->ask->session;
+    body->n_ps = s->conf.tasks->n_ps;
     if (content) {
         wf_tensor_head(content, &head, dims);
         body->tensor = &head;
