@@ -109,6 +109,7 @@ static wf_status check_change(const wf_master *m, const wf_job_conf *conf, wf_er
     wf_opt opt;
 
     WF_TRY(wf_strategy_of_job(conf, m->n_ps, m->n_workers, &strategy, err));
+    WF_TRY(wf_strategy_check_backups(conf, strategy, m->n_workers, err));
     return wf_compile_optimizer_of_job(conf, &opt, err);
 }
 

@@ -41,6 +41,18 @@ static wf_status submit(const wf_cluster_conf *conf, wf_ask *a, const wf_predict
     return rc;
 }
 
+/* Nothing of the job is of use when its parts are there. */
+static void forget(wf_ask *a, const char *run)
+{
+    Weft__Ask ask = WEFT__ASK__INIT;
+    wf_err why;
+
+    ask.command = "forget";
+    ask.job = (char *)run;
+    if (wf_ask_send(a, &ask, ANSWER_MS, NULL, &why) != WF_OK)
+        wf_term_print(stderr, "warning: job %s stays: %s\n", run, why.what);
+}
+
 /* The run of this request that is under way, or a new one. */
 static wf_status find_run(const wf_cluster_conf *conf, wf_ask *a, const wf_prediction *p,
                           char run[WF_RUN_NAME], wf_err *err)
@@ -61,21 +73,11 @@ static wf_status find_run(const wf_cluster_conf *conf, wf_ask *a, const wf_predi
     } else {
         rc = submit(conf, a, p, job, row ? json_integer_value(json_object_get(row, "run")) : -1,
                     run, err);
+        if (rc == WF_OK && row) /* this one goes on with its parts */
+            forget(a, json_string_value(json_object_get(row, "name")));
     }
     json_decref(picture);
     return rc;
-}
-
-/* Nothing of the job is of use when its parts are there. */
-static void forget(wf_ask *a, const char *run)
-{
-    Weft__Ask ask = WEFT__ASK__INIT;
-    wf_err why;
-
-    ask.command = "forget";
-    ask.job = (char *)run;
-    if (wf_ask_send(a, &ask, ANSWER_MS, NULL, &why) != WF_OK)
-        wf_term_print(stderr, "warning: job %s stays: %s\n", run, why.what);
 }
 
 static wf_status compute(const wf_cluster_conf *conf, const wf_prediction *p, wf_err *err)

@@ -97,8 +97,8 @@ const wf_cmd wf_cmd_recover = {
         "  --from STEP        use the checkpoint of that step instead of the newest\n"
         "  --set KEY=VALUE    change a setting before continuing: epochs, steps, batch,\n"
         "                     checkpoint.every_steps, checkpoint.every_seconds,\n"
-        "                     checkpoint.keep, codec, strategy, optimizer.OPTION,\n"
-        "                     callbacks.NAME.OPTION; may be given several times\n"
+        "                     checkpoint.keep, codec, strategy, shard_optimizer,\n"
+        "                     optimizer.OPTION, callbacks.NAME.OPTION; may be given several times\n"
         "\n"
         "  weft recover digits\n"
         "  weft recover digits --set optimizer.learning_rate=0.0001 --set epochs=20\n",

@@ -64,7 +64,8 @@ static wf_status check_callbacks(const wf_job_conf *job, const wf_job_facts *fac
 static void warn_of_batch(const wf_submission *s)
 {
     uint64_t batch = (uint64_t)s->job->batch, records = s->facts.train_records;
-    uint64_t steps = (records + batch - 1) / batch, workers = s->options.workers;
+    uint64_t steps = (records + batch - 1) / batch;
+    uint64_t workers = wf_job_is_divided(s->job) ? 1 : s->options.workers; /* that read records */
     char text[320], a[32], b[32];
 
     if (batch > records)

@@ -301,17 +301,42 @@ static wf_status check_hosts(const wf_job_conf *job, wf_err *err)
     return WF_OK;
 }
 
-/* A job may have been divided, and go on under another strategy. */
-static void warn_of_place(const wf_job_conf *job, const wf_checks *checks)
+static void warn_of_key(const wf_job_conf *job, const char *key, const wf_strategy *s,
+                        const wf_checks *checks)
 {
-    const wf_strategy *s = job->strategy ? wf_strategy_find(job->strategy) : NULL;
-    char text[256];
+    char text[320];
 
-    if (!s || s->divides || !job->place_line || !checks->warn)
-        return;
-    snprintf(text, sizeof text, "%.100s:%d: \"place\" has no effect with strategy %s", job->path,
-             job->place_line, s->name);
+    snprintf(text, sizeof text, "%.100s: \"%s\" has no effect with strategy %s", job->path, key,
+             s->name);
     checks->warn(checks->arg, text);
+}
+
+/* What workers add up travels in halves at the least. */
+static bool is_ignored(const wf_conf_codec *c, const wf_strategy *s)
+{
+    return !s->sends || strcmp(c->push, "int8") == 0 || strcmp(c->push, "topk") == 0;
+}
+
+/* Keys that say something of ps, or of stages: a job may go on under another strategy, and is not
+ * refused for them. */
+static void warn_of_ignored(const wf_job_conf *job, const wf_strategy *s, const wf_checks *checks)
+{
+    bool codec = false;
+
+    if (!s || !checks->warn)
+        return;
+    if (job->place_line && !s->divides)
+        warn_of_key(job, "place", s, checks);
+    if (wf_strategy_has_tables(s))
+        return;
+    if (strcmp(job->mode, "async") != 0)
+        warn_of_key(job, "consistency", s, checks);
+    for (size_t i = 0; i < job->n_codecs; i++)
+        codec |= is_ignored(&job->codecs[i], s);
+    if (codec)
+        warn_of_key(job, "codec", s, checks);
+    if (job->balance || job->n_pins)
+        warn_of_key(job, "placement", s, checks);
 }
 
 wf_status wf_job_check(const wf_job_conf *job, const wf_checks *checks, wf_job_facts *facts,
@@ -326,7 +351,11 @@ wf_status wf_job_check(const wf_job_conf *job, const wf_checks *checks, wf_job_f
               : wf_strategy_check_name(job, err));
     if (strategy)
         WF_TRY(wf_strategy_check_backups(job, strategy, of->n_workers, err));
-    warn_of_place(job, checks);
+    warn_of_ignored(job,
+                    strategy        ? strategy
+                    : job->strategy ? wf_strategy_find(job->strategy)
+                                    : NULL,
+                    checks);
     WF_TRY(check_files(job, &job->train, err));
     WF_TRY(check_files(job, &job->eval, err));
     WF_TRY(check_hosts(job, err));
