@@ -129,21 +129,6 @@ static wf_status report(fitting *f, wf_err *err)
     return rc;
 }
 
-/* Relative paths in the job's text are relative to the folder of its path, wherever the process
- * goes; a file need not be there. */
-static wf_status find_path(const char *given, char full[PATH_MAX], wf_err *err)
-{
-    char here[PATH_MAX] = "";
-
-    if (realpath(given, full))
-        return WF_OK;
-    if (given[0] != '/' && !getcwd(here, sizeof here))
-        return wf_fail_errno(err, errno, NULL, "cannot tell the working folder");
-    if (snprintf(full, PATH_MAX, "%s%s%s", here, here[0] ? "/" : "", given) >= PATH_MAX)
-        return wf_fail(err, WF_INVALID, NULL, "the path %.200s is too long", given);
-    return WF_OK;
-}
-
 /* Runs that are more than the job keeps go, the oldest first of all. */
 static wf_status drop_old_runs(fitting *f, const char *const dirs[], wf_err *err)
 {
@@ -178,10 +163,7 @@ static wf_status submit(fitting *f, const char *path, wf_err *err)
 
 static wf_status train(fitting *f, wf_err *err)
 {
-    char path[PATH_MAX];
-
-    WF_TRY(find_path(f->job->conf->path, path, err));
-    WF_TRY(submit(f, path, err));
+    WF_TRY(submit(f, f->job->full, err));
     while (!f->marks.is_over) {
         WF_TRY(wf_fit_turn(f->fit, REPORT_MS, err));
         WF_TRY(report(f, err));

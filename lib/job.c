@@ -7,9 +7,27 @@
 #include "common/session/weights.h"
 #include "lib/lib.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* A file need not be there. */
+static wf_status find_path(const char *given, char **out, wf_err *err)
+{
+    char full[PATH_MAX], here[PATH_MAX] = "";
+
+    if (!realpath(given, full)) {
+        if (given[0] != '/' && !getcwd(here, sizeof here))
+            return wf_fail_errno(err, errno, NULL, "cannot tell the working folder");
+        if (snprintf(full, PATH_MAX, "%s%s%s", here, here[0] ? "/" : "", given) >= PATH_MAX)
+            return wf_fail(err, WF_INVALID, NULL, "the path %.200s is too long", given);
+    }
+    *out = strdup(full);
+    return *out ? WF_OK : wf_fail_nomem(err, strlen(full));
+}
 
 static wf_status parse(const char *text, size_t size, const char *path, weft_job **out, wf_err *err)
 {
@@ -25,6 +43,13 @@ static wf_status parse(const char *text, size_t size, const char *path, weft_job
     else
         rc = wf_job_parse(text, size, path, &j->conf, err);
     if (rc != WF_OK) {
+        free(copy);
+        free(j);
+        return rc;
+    }
+    rc = find_path(path, &j->full, err);
+    if (rc != WF_OK) {
+        wf_job_free(&j->conf);
         free(copy);
         free(j);
         return rc;
@@ -87,6 +112,7 @@ void weft_job_free(weft_job **j)
     wf_job_free(&(*j)->conf);
     wf_memory_close(&(*j)->memory);
     free((*j)->text);
+    free((*j)->full);
     free(*j);
     *j = NULL;
 }

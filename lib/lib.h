@@ -51,6 +51,7 @@ struct weft_job {
     wf_job_conf *conf;
     char *text; /* as it was read */
     size_t size;
+    char *full;   /* the path that relative ones in the text go by, wherever the process goes */
     uint32_t run; /* whose checkpoints are meant; 0: the newest */
     wf_memory memory;
 };

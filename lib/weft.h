@@ -355,7 +355,8 @@ WEFT_API weft_code weft_job_eval_files(weft_job *j, size_t n, const char *const 
 
 /* Loss and metrics on the job's eval data, with `weights` in place of its first values (NULL: with
  * those). Of the options, `threads` counts. Errors: WEFT_USAGE for a job without such data;
- * WEFT_NOTFOUND, WEFT_SHAPE, WEFT_INVALID: the data; WEFT_NOMEM. */
+ * WEFT_NOTFOUND, WEFT_SHAPE, WEFT_INVALID: the data; WEFT_NOTFOUND for weights none of which the
+ * model has; WEFT_NOMEM. */
 WEFT_API weft_code weft_job_evaluate(const weft_job *j, const weft_list *weights,
                                      const weft_run_options *options, weft_evaluation *out,
                                      weft_error *error);

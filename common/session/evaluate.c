@@ -6,6 +6,7 @@
 #include "common/data/reader.h"
 #include "common/exec/exec.h"
 #include "common/session/job_data_conf.h"
+#include "common/session/model.h"
 #include "common/session/plans.h"
 
 #include <stdio.h>
@@ -75,11 +76,14 @@ static wf_status run_all(evaluation *e, wf_data_reader *reader, wf_err *err)
 
 static wf_status put_weights(wf_compiled *c, const wf_named_list *w, wf_err *err)
 {
+    size_t taken = 0;
+
     for (size_t i = 0; w && i < w->n; i++) {
         int64_t at = wf_compiled_find(c, w->rows[i].name);
         wf_tensor *copy = NULL;
         wf_status rc;
 
+        taken += at >= 0;
         if (at < 0 || c->variables[at].is_unbounded)
             continue; /* what the loss alone needs; rows, which the compiler was given */
         WF_TRY(wf_tensor_copy(w->rows[i].tensor, &copy, err));
@@ -88,7 +92,7 @@ static wf_status put_weights(wf_compiled *c, const wf_named_list *w, wf_err *err
         if (rc != WF_OK)
             return rc;
     }
-    return WF_OK;
+    return taken || !w || !w->n || !c->n_variables ? WF_OK : wf_model_refuse_weights(w, err);
 }
 
 static wf_status compile(const wf_job_conf *job, const wf_named_list *weights, wf_compiled **out,

@@ -10,6 +10,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+wf_status wf_model_refuse_weights(const wf_named_list *w, wf_err *err)
+{
+    return wf_fail(err, WF_NOTFOUND, "give weights of this job",
+                   "the model has none of the %zu weights: the first is \"%.200s\"", w->n,
+                   w->rows[0].name);
+}
+
+/* Weights of another model would leave this one as it began. */
+static wf_status check_any(const wf_graph *g, const wf_named_list *w, wf_err *err)
+{
+    bool has_own = false;
+
+    for (size_t i = 0; w && i < w->n; i++)
+        if (wf_graph_value(g, w->rows[i].name))
+            return WF_OK;
+    for (size_t i = 0; i < g->n_values; i++)
+        has_own |= wf_is_weight(g->values[i]);
+    return w && w->n && has_own ? wf_model_refuse_weights(w, err) : WF_OK;
+}
+
 wf_status wf_model_of_job(const wf_job_conf *job, const wf_named_list *weights, wf_graph **out,
                           wf_err *err)
 {
@@ -28,6 +48,10 @@ wf_status wf_model_of_job(const wf_job_conf *job, const wf_named_list *weights, 
     spec.rows = weights;
     rc = wf_compile_export(&spec, n, named, out, err);
     free(named);
+    if (rc == WF_OK)
+        rc = check_any(*out, weights, err);
+    if (rc != WF_OK)
+        wf_graph_free(out);
     return rc;
 }
 

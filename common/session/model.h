@@ -10,9 +10,12 @@
 #include "common/tensor/named.h"
 #include "common/tensor/tensor.h"
 
+/* The error for a list, which is not empty, with no name of the model's: WF_NOTFOUND. */
+wf_status wf_model_refuse_weights(const wf_named_list *w, wf_err *err);
 /* A job's model in the form for inference (no loss, no labels, no dropout) with `weights`; what
  * they do not have, and all of it when `weights` is NULL, keeps the job's first values. Operations
- * are ONNX's own: fit for wf_onnx_write. The caller owns *out. Errors: those of wf_compile_export.
+ * are ONNX's own: fit for wf_onnx_write. The caller owns *out. Errors: those of wf_compile_export;
+ * WF_NOTFOUND for weights of another model.
  */
 WF_MUST_USE wf_status wf_model_of_job(const wf_job_conf *job, const wf_named_list *weights,
                                       wf_graph **out, wf_err *err);

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define MODEL                                                                                      \
     "model: {input: {x: [4]}, layers: [{dense: 3}]}\n"                                             \
@@ -195,6 +196,51 @@ static size_t count_checkpoints(const char *dir, const char *name)
         return 0;
     weft_checkpoints_free(&list);
     return n;
+}
+
+/* With none of the names an evaluation would be one of first values. */
+static void weights_of_another_model_are_refused(void **state)
+{
+    static float values[12];
+    weft_tensor kernel = {.data = values, .dtype = WEFT_F32, .rank = 2, .shape = (int64_t[]){4, 3}};
+    weft_job *j = parse(JOB);
+    weft_list *weights = NULL;
+    weft_model *m = NULL;
+    weft_evaluation e;
+
+    (void)state;
+    assert_works(weft_list_new(&weights, &error));
+    assert_works(weft_job_evaluate(j, weights, NULL, &e, &error)); /* empty: its first values */
+    assert_works(weft_list_add(weights, "its/kernel", &kernel, &error));
+    assert_fails(weft_job_evaluate(j, weights, NULL, &e, &error), WEFT_NOTFOUND,
+                 "the model has none of the 1 weights: the first is \"its/kernel\"");
+    assert_fails(weft_model_of_job(j, weights, &m, &error), WEFT_NOTFOUND, "none of the 1 weights");
+    assert_null(m);
+    assert_works(weft_list_add(weights, "dense/kernel", &kernel, &error));
+    assert_works(weft_job_evaluate(j, weights, NULL, &e, &error));
+    weft_list_free(&weights);
+    weft_job_free(&j);
+}
+
+/* Relative paths go by the folder where the job was opened. */
+static void a_process_may_go_elsewhere_before_it_trains(void **state)
+{
+    char here[PATH_MAX], home[PATH_MAX];
+    weft_fit_options o = {.folder = home, .threads = 1, .temporary = 1};
+    FILE *f = fopen(in("here.yaml"), "w");
+    weft_report last;
+    weft_job *j = NULL;
+
+    (void)state;
+    snprintf(home, sizeof home, "%s", in("elsewhere"));
+    assert_true(f && fputs(JOB, f) >= 0 && fclose(f) == 0 && getcwd(here, sizeof here));
+    assert_int_equal(chdir(folder), 0);
+    assert_works(weft_job_open("here.yaml", &j, &error));
+    assert_int_equal(chdir("/"), 0);
+    assert_works(weft_fit(j, &o, &last, &error));
+    assert_int_equal(chdir(here), 0);
+    assert_string_equal(last.state, "done");
+    weft_job_free(&j);
 }
 
 static void each_training_is_a_run_of_which_the_newest_are_kept(void **state)
@@ -418,6 +464,8 @@ int main(void)
         cmocka_unit_test(a_job_is_trained_evaluated_and_exported),
         cmocka_unit_test(the_state_of_an_optimizer_is_handed_on),
         cmocka_unit_test(a_job_of_another_model_has_other_weights),
+        cmocka_unit_test(weights_of_another_model_are_refused),
+        cmocka_unit_test(a_process_may_go_elsewhere_before_it_trains),
         cmocka_unit_test(each_training_is_a_run_of_which_the_newest_are_kept),
         cmocka_unit_test(a_job_is_stopped_and_resumed),
         cmocka_unit_test(two_threads_train_each_its_own),
