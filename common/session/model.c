@@ -13,7 +13,7 @@
 wf_status wf_model_refuse_weights(const wf_named_list *w, wf_err *err)
 {
     return wf_fail(err, WF_NOTFOUND, "give weights of this job",
-                   "the model has none of the %zu weights: the first is \"%.200s\"", w->n,
+                   "the model has none of these weights: the first of %zu is \"%.200s\"", w->n,
                    w->rows[0].name);
 }
 

@@ -213,8 +213,8 @@ static void weights_of_another_model_are_refused(void **state)
     assert_works(weft_job_evaluate(j, weights, NULL, &e, &error)); /* empty: its first values */
     assert_works(weft_list_add(weights, "its/kernel", &kernel, &error));
     assert_fails(weft_job_evaluate(j, weights, NULL, &e, &error), WEFT_NOTFOUND,
-                 "the model has none of the 1 weights: the first is \"its/kernel\"");
-    assert_fails(weft_model_of_job(j, weights, &m, &error), WEFT_NOTFOUND, "none of the 1 weights");
+                 "the model has none of these weights: the first of 1 is \"its/kernel\"");
+    assert_fails(weft_model_of_job(j, weights, &m, &error), WEFT_NOTFOUND, "none of these weights");
     assert_null(m);
     assert_works(weft_list_add(weights, "dense/kernel", &kernel, &error));
     assert_works(weft_job_evaluate(j, weights, NULL, &e, &error));
