@@ -130,6 +130,8 @@ wf_status wf_master_lose(wf_master *m, wf_member *who, bool ended, const char *r
             wf_job_note(m, m->job, "task.lost", "%s: %s%s", text, reason,
                         wf_returned_text(who, returned, sizeof returned));
         WF_TRY(wf_master_take_back(m, who, ended ? reason : NULL, err));
+        if (m->job && !wf_job_over(m->job->state) && who->task.role == WF_ROLE_WORKER)
+            WF_TRY(wf_job_journal(m, m->job, err)); /* another master counts it, too */
     }
     wf_member_end(m, who, reason);
     return WF_OK;

@@ -39,6 +39,8 @@ static wf_status replay_job(wf_master *m, const Weft__JobRecord *r, wf_err *err)
     j->generation = (uint16_t)r->generation;
     j->from_step = r->from_step;
     j->ending_from = r->ending_from;
+    j->undone_steps = r->undone_steps;
+    j->lost_workers = r->lost_workers;
     wf_left_out_replay(j, r);
     if (j->epoch->ledger.n) /* one that was set aside within the epoch */
         wf_left_out_apply(j);

@@ -133,6 +133,8 @@ void wf_job_record(const wf_job *j, Weft__JobRecord *r)
     r->left_out_records = j->left_out_records;
     r->left_out = (Weft__Split **)j->left_out;
     r->n_left_out = j->n_left_out;
+    r->undone_steps = j->undone_steps;
+    r->lost_workers = j->lost_workers;
 }
 
 wf_status wf_job_journal(wf_master *m, const wf_job *j, wf_err *err)
