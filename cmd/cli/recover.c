@@ -6,7 +6,9 @@
 #include "cmd/cli/ports.h"
 #include "cmd/cli/super.h"
 #include "cmd/cli/visit.h"
+#include "common/base/disk.h"
 #include "common/base/file.h"
+#include "common/ckpt/ckpt.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -51,6 +53,25 @@ static wf_status check_known(const wf_cluster_conf *conf, const char *word, wf_e
                    "there is no job named %s in %s/jobs", word, conf->state_dir);
 }
 
+/* A job that is over stays as it is where the step was mistyped. Where the folder is not seen from
+ * here, the master says so. */
+static wf_status check_step(const wf_cluster_conf *conf, const char *word, int64_t step,
+                            wf_err *err)
+{
+    char run[WF_RUN_NAME], folder[PATH_MAX];
+    wf_ckpt *c = NULL;
+    wf_err why;
+    wf_status rc;
+
+    if (step < 0 || wf_place_run(conf, word, run, &why) != WF_OK ||
+        snprintf(folder, sizeof folder, "%s/%s", conf->checkpoint_dir, run) >= (int)sizeof folder ||
+        !wf_file_exists(folder))
+        return WF_OK;
+    rc = wf_ckpt_open(wf_disk_posix(), conf->checkpoint_dir, run, (uint64_t)step, false, &c, err);
+    wf_ckpt_close(&c);
+    return rc == WF_NOTFOUND ? rc : WF_OK;
+}
+
 static wf_status run(int argc, char *argv[], wf_err *err)
 {
     const char *cluster = NULL, *from = "latest";
@@ -72,6 +93,8 @@ static wf_status run(int argc, char *argv[], wf_err *err)
     }
     WF_TRY(wf_place_cluster(cluster, false, &conf, err));
     rc = check_known(conf, words.word[0], err);
+    if (rc == WF_OK)
+        rc = check_step(conf, words.word[0], from_step, err);
     if (rc == WF_OK) {
         visit = wf_visit_begin(conf);
         wf_follow_catch();
