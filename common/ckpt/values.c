@@ -74,6 +74,13 @@ static wf_status read_first(wf_values *v, const char *variable, uint64_t offset,
     return wf_shard_read(v->first, t, offset * sizeof *to, to, count * sizeof *to, err);
 }
 
+bool wf_values_begin_with(wf_values *v, const char *variable)
+{
+    wf_err ignored;
+
+    return open_first(v, &ignored) != WF_OK || wf_shard_find(v->first, variable);
+}
+
 wf_dtype wf_values_dtype(const wf_values *v, const char *variable)
 {
     const wf_ckpt_variable *row = v->ckpt ? wf_ckpt_variable_find(v->ckpt, variable) : NULL;

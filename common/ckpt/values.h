@@ -26,6 +26,8 @@ void wf_values_close(wf_values **v);
  * WF_MISMATCH for one that a checkpoint does not have; WF_CORRUPT; WF_IO. */
 WF_MUST_USE wf_status wf_values_read(wf_values *v, const char *variable, bool frozen,
                                      uint64_t offset, uint64_t count, float *to, wf_err *err);
+/* Whether the first values have a variable; true where they cannot be read, which reading tells. */
+bool wf_values_begin_with(wf_values *v, const char *variable);
 /* In which type the rows of a variable are stored; float32 for first values. */
 wf_dtype wf_values_dtype(const wf_values *v, const char *variable);
 /* The same as wf_values_read of a variable that is trained, in that type or float32; and the scales

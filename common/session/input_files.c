@@ -8,13 +8,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 static void begin(wf_input_files *out, const char *name, const char *const paths[], size_t n,
                   wf_dtype want)
 {
@@ -96,17 +89,16 @@ static wf_status as_table(const wf_job_conf *c, const char *const paths[], size_
     return WF_OK;
 }
 
-/* Whether the file's name alone says that it is of another format of arrays than the job's. */
-static const char *array_format(const char *job_format, wf_format_kind kind, const char *path)
+/* The format of arrays that the file's name says, or NULL. */
+static const char *array_format(const char *path)
 {
-    static const char *const by_name[] = {".npz", "npz", ".tfrecord", "tfrecord", "-ubyte", "idx"};
+    static const char *const by_name[][2] = {
+        {".npy", "npy"}, {".npz", "npz"}, {".tfrecord", "tfrecord"}, {"-ubyte", "idx"}};
 
-    if (ends_with(path, ".npy"))
-        return "npy";
-    for (size_t i = 0; kind != WF_FORMAT_TEXT && i < WF_COUNT(by_name); i += 2)
-        if (strstr(path, by_name[i]))
-            return by_name[i + 1];
-    return kind == WF_FORMAT_ARRAYS ? job_format : "npy";
+    for (size_t i = 0; i < WF_COUNT(by_name); i++)
+        if (strstr(path, by_name[i][0]))
+            return by_name[i][1];
+    return NULL;
 }
 
 wf_status wf_input_of_job(const wf_job_conf *job, const wf_learnt_list *learnt, const char *field,
@@ -114,14 +106,15 @@ wf_status wf_input_of_job(const wf_job_conf *job, const wf_learnt_list *learnt, 
                           wf_input_files *out, wf_err *err)
 {
     wf_format_kind kind = WF_FORMAT_MADE;
+    const char *arrays = array_format(paths[0]);
 
     WF_TRY(wf_format_kind_of(job->format, &kind, err));
     begin(out, field, paths, n, want);
     out->set.memory = job->memory;
-    if (kind == WF_FORMAT_TEXT && !ends_with(paths[0], ".npy"))
+    if (kind == WF_FORMAT_TEXT && !arrays)
         WF_TRY(as_table(job, paths, n, a, out, err));
     else
-        out->set.format = array_format(job->format, kind, paths[0]);
+        out->set.format = arrays ? arrays : kind == WF_FORMAT_ARRAYS ? job->format : "npy";
     out->field.n_steps = wf_job_data_steps(job, field, out->steps);
     if (learnt)
         WF_TRY(wf_learnt_give(learnt->rows, learnt->n, field, out->steps, out->field.n_steps, err));

@@ -105,6 +105,14 @@ def other_text(weft):
         said(c, "eval", "rows", code=2, text="no data to evaluate on")
         weftlib.check("40 records" in c.must("eval", "rows", "--data", "b.csv").out, "other rows")
         said(c, "eval", "rows", "--data", "x=b.csv", code=2, text="give the file alone")
+        cells = np.loadtxt(c.path("b.csv"), delimiter=",", skiprows=1, dtype=np.float32)[:, :2]
+        np.savez(c.path("b.npz"), x=cells)
+        with gzip.open(c.path("b.npy.gz"), "wb") as f:
+            np.save(f, cells)
+        c.must("predict", "rows", "--input", "x=b.csv", "-o", "csv.npy")
+        for file in ("b.npz#x", "b.npy.gz"):
+            c.must("predict", "rows", "--input", f"x={file}", "-o", "other.npy")
+            weftlib.check((np.load(c.path("other.npy")) == np.load(c.path("csv.npy"))).all(), f"{file} gives others")
 
 
 def other_records_are_standardised_as_the_training_data(weft):

@@ -210,6 +210,34 @@ def tied_and_frozen_weights_are_there(weft):
         check(not left, f"the prediction leaves {left}")
 
 
+UNUSED = """job: two
+model:
+  input: {{x: [12]}}
+  layers:
+    - dense: {{units: 8, name: a}}
+    - dense: {{units: 3, name: one}}
+    - dense: {{units: 4, name: two, inputs: a}}
+  outputs: [one, two]
+loss: {{two: sparse_categorical_crossentropy}}
+labels: {{two: y}}
+data: {{format: npy, train: {{x: x.npy, y: y.npy}}}}
+batch: 16
+optimizer: sgd
+{how}
+"""
+
+
+def what_the_loss_does_not_need_is_in_no_stage(weft):
+    """A run keeps what it trains, and one process makes first values of the rest."""
+    with Cluster(weft, ps=0, workers=2) as c:
+        write_job(c, "place: auto", text=UNUSED)
+        c.must("up")
+        c.must("train", "divided.yaml")
+        failed = one_sentence(c.must("predict", "two", "--input", "x=rows.npy", "-o", "out", "--spread", code=1).err)
+        check('the run did not keep "one/' in failed and "predict without --spread" in failed, failed)
+        c.must("predict", "two", "--input", "x=rows.npy", "-o", "whole")
+
+
 def what_cannot_be_is_said(weft):
     with Cluster(weft, ps=0, workers=2) as c:
         write_job(c, TWO)
@@ -235,4 +263,5 @@ def what_cannot_be_is_said(weft):
 
 if __name__ == "__main__":
     main([stages_predict_what_one_process_does, the_best_checkpoint_predicts, whoever_is_killed_it_goes_on,
-          tied_and_frozen_weights_are_there, over_tcp_and_beside_ps, what_cannot_be_is_said, a_model_that_no_worker_may_hold_predicts])
+          tied_and_frozen_weights_are_there, over_tcp_and_beside_ps, what_the_loss_does_not_need_is_in_no_stage,
+          what_cannot_be_is_said, a_model_that_no_worker_may_hold_predicts])

@@ -63,7 +63,12 @@ static wf_status read_content(reading *r, const Weft__Variable *v, wf_tensor *t,
     if (v->kind == WF_KIND_FROZEN)
         return wf_values_read(r->first, v->name, true, 0, n, to, err);
     rc = wf_values_read(r->saved, v->name, false, 0, n, to, err);
-    return rc == WF_MISMATCH ? wf_values_read(r->saved, v->name, true, 0, n, to, err) : rc;
+    if (rc != WF_MISMATCH)
+        return rc;
+    if (!wf_values_begin_with(r->saved, v->name))
+        return wf_fail(err, WF_UNSUPPORTED, "predict without --spread",
+                       "the run did not keep \"%.200s\", which its loss does not need", v->name);
+    return wf_values_read(r->saved, v->name, true, 0, n, to, err);
 }
 
 static wf_status find_variable(const wf_stage *s, const char *name, const Weft__Variable **out,
