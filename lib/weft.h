@@ -407,8 +407,8 @@ typedef struct weft_fit_options {
     int (*report)(void *arg, const weft_report *report);
     void *arg;
     const char *device; /* "cuda:0", a GPU of this host; NULL: the cpu */
-    int temporary; /* folder and checkpoint_dir are removed afterwards: nothing of them is waited
-                    * for to be safe from a crash of the machine */
+    int temporary; /* the caller removes folder and checkpoint_dir afterwards: nothing of them is
+                    * waited for to be safe from a crash of the machine */
     /* The state of an optimizer, of weft_job_state, that a new run goes on with; slots that the
      * job's optimizer has not are passed over. NULL: it begins anew. Lent until weft_fit ends. One
      * that does not fit the variables fails the job. */
@@ -501,15 +501,15 @@ WEFT_API weft_code weft_session_extend_file(weft_session *s, const char *path, w
  * result. Send and Recv exchange values with other runs (docs/library.md). fetches [n_fetches] name
  * values, which come back in their order: also variables, and results of Assign and AssignAdd.
  * targets [n_targets] name values or nodes to be run, of which nothing comes back. Random
- * operations draw other numbers in each run of a session. A run is compiled once for each set of
- * fetches, targets and shapes of feeds, 32 of which are kept. *out may be NULL if there are no
- * fetches. Errors: WEFT_USAGE: nothing is wanted, a feed that the graph has no input for, an input
- * that is fed twice or (error.name) not at all; WEFT_NOTFOUND for a fetch or target, with the
- * nearest name, a variable that is not there any more, or a worker that the cluster has not;
- * WEFT_SHAPE; WEFT_INVALID for a Send or Recv that does not say its key or task; WEFT_FULL for more
- * than 256 feeds or results, or 256 MiB of either, or more sent values than a worker keeps;
- * WEFT_TIMEOUT, naming the task, or key and sender of a Recv; WEFT_NOMEM. Where a run fails between
- * two of its changes, the error says how many are made. */
+ * operations draw other numbers in each run of a session, and the same in run N of every session. A
+ * run is compiled once for each set of fetches, targets and shapes of feeds, 32 of which are kept.
+ * *out may be NULL if there are no fetches. Errors: WEFT_USAGE: nothing is wanted, a feed that the
+ * graph has no input for, an input that is fed twice or (error.name) not at all; WEFT_NOTFOUND for
+ * a fetch or target, with the nearest name, a variable that is not there any more, or a worker that
+ * the cluster has not; WEFT_SHAPE; WEFT_INVALID for a Send or Recv that does not say its key or
+ * task; WEFT_FULL for more than 256 feeds or results, or 256 MiB of either, or more sent values
+ * than a worker keeps; WEFT_TIMEOUT, naming the task, or key and sender of a Recv; WEFT_NOMEM.
+ * Where a run fails between two of its changes, the error says how many are made. */
 WEFT_API weft_code weft_session_run(weft_session *s, size_t n_feeds, const weft_feed feeds[],
                                     size_t n_fetches, const char *const fetches[], size_t n_targets,
                                     const char *const targets[], weft_list **out,

@@ -98,7 +98,9 @@ static void add_unknown(unknown *u, const Weft__Onnx__Node *p)
     add_text(u, "%s%.40s%s%.60s", u->n++ ? ", " : "", domain, domain[0] ? "." : "", wf_onnx_op(p));
     if (p->name && p->name[0])
         add_text(u, " \"%.60s\"", p->name);
-    if (near)
+    if (near && strcmp(near, wf_onnx_op(p)) == 0)
+        add_text(u, " (it is of another domain: see the list)");
+    else if (near)
         add_text(u, " (did you mean %s?)", near);
 }
 

@@ -29,7 +29,7 @@ static kind kind_of(const wf_node *n)
 
 /* ---- what is wanted ---- */
 
-static wf_status is_missing(const wf_remote_unit *u, const char *name, wf_err *err)
+static wf_status is_missing(const wf_remote_unit *u, const char *name, bool or_node, wf_err *err)
 {
     const char **names = calloc(u->g->n_values + u->g->n_nodes + 1, sizeof *names), *near = NULL;
     char hint[WF_NEAREST_HINT];
@@ -37,13 +37,16 @@ static wf_status is_missing(const wf_remote_unit *u, const char *name, wf_err *e
 
     for (size_t i = 0; names && i < u->g->n_values; i++)
         names[n++] = u->g->values[i]->name;
+    for (size_t i = 0; names && or_node && i < u->g->n_nodes; i++)
+        names[n++] = u->g->nodes[i]->name;
     if (names)
         near = wf_nearest(name, names, n);
     if (near)
         snprintf(hint, sizeof hint, "did you mean \"%.200s\"?", near);
     free(names);
     return wf_fail(err, WF_NOTFOUND, near ? hint : "extend the session by a model that has it",
-                   "%s has no value \"%.200s\"", WF_REMOTE_MODEL, name);
+                   "%s has no value%s \"%.200s\"", WF_REMOTE_MODEL, or_node ? " or node" : "",
+                   name);
 }
 
 /* The value of that name, or what a node of that name makes. */
@@ -55,7 +58,7 @@ static wf_status find(const wf_remote_unit *u, const char *name, bool or_node, w
     *out = wf_graph_value(u->g, name);
     for (uint32_t i = 0; !*out && n && i < n->n_out; i++)
         *out = n->out[i];
-    return *out ? WF_OK : is_missing(u, name, err);
+    return *out ? WF_OK : is_missing(u, name, or_node, err);
 }
 
 /* Nodes are in topological order: one sweep backwards. */

@@ -186,7 +186,9 @@ static wf_status bind_failed(const char *address, int error, wf_err *err)
         return wf_fail(err, WF_EXISTS, "end that process, or choose another port in cluster.yaml",
                        "the address %s is in use%s%s", address,
                        wf_port_owner(address, owner, sizeof owner) ? " by " : "", owner);
-    return wf_fail(err, WF_INVALID, "write tcp://HOST:PORT or ipc://PATH",
+    return wf_fail(err, WF_INVALID,
+                   error == ENOENT ? "make its folder first"
+                                   : "write tcp://HOST:PORT or ipc://PATH",
                    "cannot listen at %s: %s", address, zmq_strerror(error));
 }
 

@@ -51,7 +51,7 @@ class Session:
         if not 0 < timeout <= _LONGEST_S:  # NaN is neither
             raise errors.Invalid(f"a timeout of {timeout} s",
                                  f"give a number above 0, {_LONGEST_S} at most")
-        self._lock = threading.Lock()  # of the handle: who closes it waits for a call under way
+        self._lock = threading.RLock()  # of the handle: who closes it waits for a call under way
         self._dtypes: dict[str, str] = {}  # of variables
         self._inputs: dict[str, str] = {}  # dtypes of inputs of the graph, where they are known
         self._handle = _lib.Handle("session")

@@ -342,8 +342,10 @@ def what_cannot_be_is_told(weft):
         s.extend(linear())
         x = np.ones((4, 2), "float32")
         fails(errors.NotFound, 'did you mean "counted"?', lambda: s.run("conted"))
-        fails(errors.NotFound, 'no value "nothing"', lambda: s.run(targets="nothing"))
+        fails(errors.NotFound, 'no value or node "nothing"', lambda: s.run(targets="nothing"))
         fails(errors.Invalid, "without fetches and targets", lambda: s.run())
+        fails(errors.Unsupported, 'AssignAdd "n" (it is of another domain', lambda: s.extend(make_model(
+            [helper.make_node("AssignAdd", ["w", "w"], ["o"], name="n")])))
         fails(errors.Invalid, 'wants input "x"', lambda: s.run("y"))
         fails(errors.Invalid, 'no input "z"', lambda: s.run("y", {"x": x, "z": x}))
         fails(errors.Invalid, "'w' is a variable, and only inputs are fed", lambda: s.run("y", {"x": x, "w": W}))

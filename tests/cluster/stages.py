@@ -115,6 +115,7 @@ def whoever_is_killed_the_losses_stay(weft):
         training = c.start("train", "divided.yaml")
         for generation, task in enumerate(("worker/3", "worker/1", "worker/0", "master"), 1):
             c.until_job("divided", lambda j: j["state"] == "running" and j["step"] > 100 * generation, "runs")
+            begun = c.job("divided")["generation"]
             c.kill(task)
             if task != "master":
                 c.until_job("divided", lambda j: j["state"] == "running" and j["generation"] > generation,
@@ -122,7 +123,7 @@ def whoever_is_killed_the_losses_stay(weft):
         result = c.end_of(training, 120)
         check(result.code == 0, f"{result}")
         job = c.job("divided")
-        check(job["state"] == "done" and job["generation"] == 4, str(job))
+        check(job["state"] == "done" and job["generation"] == begun >= 4, f"generation {begun} when the master died: {job}")
         check_same((losses(c), saved_weights(c, "divided")), alone, "killed", 2000)
 
 
