@@ -310,7 +310,7 @@ model: {input: {x: [4]}, layers: [{dense: {units: 3, name: fc}}]}
 loss: sparse_categorical_crossentropy
 data: {format: synthetic, records: 256}
 batch: 8
-epochs: 150
+epochs: 800
 optimizer: {adam: {learning_rate: 0.01}}
 """
     ends = []
