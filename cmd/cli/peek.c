@@ -4,7 +4,6 @@
 #include "cmd/cli/peek_csv.h"
 #include "cmd/cli/peek_text.h"
 #include "cmd/cli/term.h"
-#include "common/base/file.h"
 #include "common/base/size.h"
 #include "common/data/data.h"
 #include "common/data/formats.h"

@@ -223,8 +223,8 @@ wf_status wf_sessions_on_client(wf_sessions *s, wf_event *ev, int64_t now_ns, wf
     s->now_ns = now_ns;
     if (ev->kind == WF_EV_DOWN) {
         drop_runs_of(s, ev->peer);
-        if (ev->peer->task.role ==
-            WF_ROLE_CLIENT) /* a worker is not told, and goes by what it sent */
+        /* A worker goes by what it has sent, and is not told. */
+        if (ev->peer->task.role == WF_ROLE_CLIENT)
             wf_session_plans_drop(&s->plans, ev->peer);
         wf_rendezvous_forget(s->rendezvous, ev->peer);
     }
