@@ -151,8 +151,7 @@ static wf_status place_sends(cutter *c, wf_err *err)
     return WF_OK;
 }
 
-/* What is needed without operations on variables, whose values are settled. */
-static wf_status mark_needed(wf_remote_unit *u, wf_err *err)
+wf_status wf_remote_mark_settled(wf_remote_unit *u, wf_err *err)
 {
     bool *values = calloc(u->g->n_values + 1, sizeof *values);
 
@@ -502,7 +501,7 @@ wf_status wf_remote_compile(wf_remote_unit *u, char unfed[WF_UNFED_NAME], wf_err
 {
     cutter c = {.u = u};
 
-    WF_TRY(mark_needed(u, err));
+    WF_TRY(wf_remote_mark_settled(u, err));
     WF_TRY(place_nodes(&c, err));
     place_constants(&c);
     WF_TRY(place_sends(&c, err));

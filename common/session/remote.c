@@ -247,6 +247,26 @@ static wf_status free_variables(wf_remote_unit *u, wf_err *err)
     return WF_OK;
 }
 
+/* A node that the run does not compute is not to make it fail, by the shape of a feed say. Sends
+ * and what makes arrivals stay: their attributes are read later. */
+static wf_status drop_others(wf_remote_unit *u, wf_err *err)
+{
+    bool *keep;
+
+    WF_TRY(wf_remote_mark_settled(u, err));
+    keep = calloc(u->g->n_nodes + 1, sizeof *keep);
+    if (!keep)
+        return wf_fail_nomem(err, u->g->n_nodes);
+    memcpy(keep, u->needed, u->g->n_nodes * sizeof *keep);
+    for (size_t i = 0; i < u->n_arrivals; i++)
+        keep[u->arrivals[i].node->index] = true;
+    for (size_t i = 0; i < u->n_leaving; i++)
+        keep[u->leaving[i].node->index] = true;
+    wf_graph_keep_nodes(u->g, keep);
+    free(keep);
+    return WF_OK;
+}
+
 /* Feeds are held against the graph's own inputs, and variables get theirs. */
 static wf_status place_feeds(wf_remote_unit *u, size_t n_inputs, wf_err *err)
 {
@@ -363,6 +383,7 @@ static wf_status prepare(wf_remote_unit *u, const wf_graph *session, char unfed[
     n_inputs = u->g->n_inputs;
     WF_TRY(free_variables(u, err));
     WF_TRY(wf_remote_add_arrivals(u, err));
+    WF_TRY(drop_others(u, err));
     WF_TRY(place_feeds(u, n_inputs, err));
     WF_TRY(name_values(u, err));
     WF_TRY(wf_remote_compile(u, unfed, err));

@@ -87,6 +87,9 @@ WF_MUST_USE wf_status wf_remote_fill_send(wf_remote_unit *u, size_t at, wf_remot
 WF_MUST_USE wf_status wf_remote_fill_receive(wf_remote_unit *u, size_t at, wf_remote_receive *out,
                                              wf_err *err);
 
+/* fragments.c: marks in u->needed what is needed without operations on variables, whose values are
+ * settled. */
+WF_MUST_USE wf_status wf_remote_mark_settled(wf_remote_unit *u, wf_err *err);
 /* fragments.c: cuts what is needed into fragments, and compiles them. Errors: as
  * wf_remote_prepare. */
 WF_MUST_USE wf_status wf_remote_compile(wf_remote_unit *u, char unfed[WF_UNFED_NAME], wf_err *err);

@@ -451,6 +451,36 @@ static void a_shape_may_be_fed(void **state)
     wf_graph_free(&g);
 }
 
+/* What is fed need not fit the nodes that the run does not compute. */
+static void other_nodes_do_not_count(void **state)
+{
+    wf_graph *g = new_graph(), *empty = NULL, *s = NULL;
+    wf_emit e = wf_emit_begin(g, "model", &err);
+    wf_value *x = input(g, "x", DIMS(-1, 2)), *v = variable(g, "v", DIMS(4, 2));
+    wf_tensor *five = zeros(DIMS(5, 2));
+    wf_remote *r = NULL;
+
+    (void)state;
+    named(&e, wf_emit_unary(&e, "Relu", x), "y");
+    named(&e, wf_emit_binary(&e, "Add", x, v), "sum");
+    assert_ok(wf_infer(g, &err), err);
+    assert_ok(wf_extend_begin(&empty, &err), err);
+    assert_ok(wf_extend(empty, g, &s, &err), err);
+    assert_ok(prepare(s, five, LIST("y"), NULL, &r), err);
+    assert_type(r->fragments[0].compiled->graph->outputs[0], "float32[5, 2]");
+    assert_int_equal(r->n_reads, 0);
+    wf_remote_free(&r);
+    assert_ok(prepare(s, five, LIST("y", "v"), NULL, &r), err);
+    assert_int_equal(r->n_reads, 1);
+    wf_remote_free(&r);
+    assert_true(prepare(s, five, LIST("sum"), NULL, &r) != WF_OK);
+    assert_non_null(strstr(err.what, "Add"));
+    wf_tensor_free(&five);
+    wf_graph_free(&s);
+    wf_graph_free(&empty);
+    wf_graph_free(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -467,6 +497,7 @@ int main(void)
         cmocka_unit_test(edges_between_workers_are_cut),
         cmocka_unit_test(a_place_is_written_and_read),
         cmocka_unit_test(a_shape_may_be_fed),
+        cmocka_unit_test(other_nodes_do_not_count),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
