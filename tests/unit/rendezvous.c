@@ -16,6 +16,8 @@
 
 enum { VALUES = 4, BYTES = 64, WAIT_NS = 1000 };
 
+static const int64_t GONE_NS = WAIT_NS + WF_RENDEZVOUS_GIVEN_S * WF_NS_PER_S;
+
 static wf_err err;
 static int users[3]; /* who waits */
 
@@ -225,12 +227,13 @@ static void what_is_given_up_is_the_next_ones(void **state)
     assert_int_equal(e.request, 5);
     assert_true(wf_f32(e.value)[0] == 12);
     wf_tensor_free(&e.value);
-    wf_rendezvous_advance(r, WAIT_NS);
+    wf_rendezvous_advance(r, GONE_NS);
     assert_int_equal(wf_rendezvous_count(r), 0);
     assert_int_equal(send(r, "k", 4, 13), WF_OK);
     assert_true(receive(r, "k", 6) == 13);
+    wf_rendezvous_advance(r, GONE_NS - 1); /* the run ends by its time, and says so late */
     wf_rendezvous_give_up(r, &(wf_rendezvous_id){5, 6, 0});
-    wf_rendezvous_advance(r, WAIT_NS); /* it has its hour again */
+    wf_rendezvous_advance(r, GONE_NS); /* it has its hour again */
     assert_int_equal(wf_rendezvous_count(r), 1);
 }
 
@@ -250,7 +253,10 @@ static void time_ends_waits_and_values(void **state)
     assert_false(wf_rendezvous_next(r, &e));
     assert_int_equal(send(r, "k", 2, 11), WF_OK);
     assert_true(receive(r, "k", 2) == 10);
-    wf_rendezvous_advance(r, WAIT_NS); /* what was given */
+    assert_true(wf_rendezvous_deadline(r) == GONE_NS);
+    wf_rendezvous_advance(r, GONE_NS - 1);
+    assert_int_equal(wf_rendezvous_count(r), 2);
+    wf_rendezvous_advance(r, GONE_NS); /* what was given */
     assert_int_equal(wf_rendezvous_count(r), 1);
     wf_rendezvous_advance(r, WF_RENDEZVOUS_REST_S * WF_NS_PER_S - 1);
     assert_int_equal(wf_rendezvous_count(r), 1);

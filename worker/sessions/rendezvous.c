@@ -281,7 +281,7 @@ static wf_status give(held *h, const wf_rendezvous_want *w, wf_tensor **out, wf_
     WF_TRY(wf_tensor_share(h->value, out, err));
     h->is_given = true; /* V2 */
     h->id = w->id;
-    h->until_ns = w->until_ns;
+    h->until_ns = w->until_ns + WF_RENDEZVOUS_GIVEN_S * WF_NS_PER_S;
     return WF_OK;
 }
 

@@ -9,14 +9,16 @@
  *
  * Sends and Recvs have an id, since a run may be asked for again when a link was lost: a Send that
  * was made is not made again, and a Recv gets what it has been given, until a later run of its
- * session receives, its time is over, or the room is needed.
+ * session receives, its time is over, or the room is needed. A run that ends because its time is
+ * over gives up what it was given a little later than that time, so that is kept for longer.
  *
  * No socket, no clock: the time goes in, and what waited is fetched with wf_rendezvous_next.
  *
  * Invariants
  *   V1  values that are held or given never exceed `bytes` and `values` of the limits
  *   V2  a value is given to one id at most, until that gives it up
- *   V3  nothing waits or is given beyond its time, nor held beyond WF_RENDEZVOUS_REST_S
+ *   V3  nothing waits beyond its time, nor is given WF_RENDEZVOUS_GIVEN_S beyond it, nor held beyond
+ *       WF_RENDEZVOUS_REST_S
  */
 #ifndef WF_WORKER_SESSIONS_RENDEZVOUS_H
 #define WF_WORKER_SESSIONS_RENDEZVOUS_H
@@ -32,6 +34,7 @@ enum {
     WF_RENDEZVOUS_NUMBERS = 64,     /* Sends and Recvs of one run: their numbers are below */
     WF_RENDEZVOUS_WAITS = 4096,     /* at one time */
     WF_RENDEZVOUS_CLIENTS = 4096,   /* whose last run's Sends are known */
+    WF_RENDEZVOUS_GIVEN_S = 30,     /* for the word that a Recv gives up to come, on a slow link too */
     WF_RENDEZVOUS_REST_S = 60 * 60, /* what nobody has taken by then is dropped */
 };
 
