@@ -169,19 +169,23 @@ static bool trains_here(const wf_cluster_conf *conf)
 }
 
 /* Nobody is there who goes on with what was under way. */
-static void settle(json_t *job, bool trains)
+static void settle(const wf_cluster_conf *conf, json_t *job, bool trains)
 {
     const char *state = wf_text_of(job, "state"), *name = wf_text_of(job, "name");
     static const char *const stay[] = {"queued", "done", "failed", "stopped", "interrupted"};
+
+    char again[PATH_MAX];
 
     for (size_t i = 0; i < WF_COUNT(stay); i++)
         if (strcmp(state, stay[i]) == 0)
             return;
     if (trains)
         return;
+    if (!wf_place_again(conf, name, again))
+        snprintf(again, sizeof again, "weft recover %s", name);
     json_object_set_new(job, "state", json_string("interrupted"));
     json_object_set_new(job, "reason", json_string("every process had ended"));
-    json_object_set_new(job, "hint", json_sprintf("go on with: weft recover %s", name));
+    json_object_set_new(job, "hint", json_sprintf("go on with: %s", again));
 }
 
 static wf_status add_run(const wf_cluster_conf *conf, const char *run, bool trains, json_t *jobs,
@@ -199,7 +203,7 @@ static wf_status add_run(const wf_cluster_conf *conf, const char *run, bool trai
     if (rc == WF_OK)
         rc = take_checkpoints(conf, run, arena, o, err);
     if (rc == WF_OK)
-        settle(o, trains);
+        settle(conf, o, trains);
     wf_arena_free(&arena);
     json_array_append_new(jobs, o);
     return rc;

@@ -64,8 +64,9 @@ uint32_t wf_place_workers(const char *path, wf_cluster_conf **conf)
     return rc == WF_OK ? (*conf)->n_workers : rc == WF_NOTFOUND && !path ? LOCAL_WORKERS : 0;
 }
 
-/* A copy is the text behind one comment line that says where it comes from. */
-static const char FROM[] = "# from ";
+/* A copy is the text behind comment lines that say where it comes from, and how to go on with it.
+ */
+static const char FROM[] = "# from ", AGAIN[] = "# go on with: ";
 
 wf_status wf_place_runs_of(const wf_cluster_conf *conf, wf_place_runs *out, wf_err *err)
 {
@@ -89,19 +90,21 @@ wf_status wf_place_run(const wf_cluster_conf *conf, const char *word, char run[W
     return wf_runs_find(runs.dirs, word, run, err);
 }
 
-wf_status wf_place_keep_job(const wf_cluster_conf *conf, const char *run, const char *text,
-                            size_t size, const char *path, wf_err *err)
+wf_status wf_place_keep_job(const wf_cluster_conf *conf, const char *run, const wf_place_copy *of,
+                            wf_err *err)
 {
     char full[PATH_MAX], folder[PATH_MAX + 80], file[PATH_MAX + 96];
     wf_bytes copy = {0};
     wf_status rc;
 
-    if (!realpath(path, full))
-        return wf_fail_errno(err, errno, NULL, "cannot find %s", path);
+    if (!realpath(of->path, full))
+        return wf_fail_errno(err, errno, NULL, "cannot find %s", of->path);
     snprintf(folder, sizeof folder, "%s/jobs/%s", conf->state_dir, run);
     snprintf(file, sizeof file, "%s/job.yaml", folder);
     wf_bytes_printf(&copy, "%s%s\n", FROM, full);
-    wf_bytes_add(&copy, text, size);
+    if (of->again)
+        wf_bytes_printf(&copy, "%s%s\n", AGAIN, of->again);
+    wf_bytes_add(&copy, of->text, of->size);
     rc = wf_bytes_check(&copy, err);
     if (rc == WF_OK)
         rc = wf_make_dirs(folder, err);
@@ -111,22 +114,46 @@ wf_status wf_place_keep_job(const wf_cluster_conf *conf, const char *run, const 
     return rc;
 }
 
+/* Takes the first line off the text, if it begins with `start`; `rest` of PATH_MAX bytes is what
+ * stands behind that. */
+static bool take_line(wf_bytes *text, const char *start, char *rest)
+{
+    const char *at = wf_bytes_str(text);
+    size_t first = strcspn(at, "\n");
+
+    if (strncmp(at, start, strlen(start)) != 0 || !at[first] || first >= PATH_MAX)
+        return false;
+    snprintf(rest, PATH_MAX, "%.*s", (int)(first - strlen(start)), at + strlen(start));
+    text->size -= first + 1;
+    memmove(text->data, text->data + first + 1, text->size);
+    text->data[text->size] = 0;
+    return true;
+}
+
 wf_status wf_place_read_kept(const char *file, char path[PATH_MAX], wf_bytes *text, wf_err *err)
 {
-    const char *at;
-    size_t first;
+    char again[PATH_MAX];
 
-    WF_TRY(wf_file_read(file, WF_CONF_MAX_BYTES + PATH_MAX, text, err));
-    at = wf_bytes_str(text);
-    first = strcspn(at, "\n");
+    WF_TRY(wf_file_read(file, WF_CONF_MAX_BYTES + 2 * PATH_MAX, text, err));
     snprintf(path, PATH_MAX, "%s", file);
-    if (strncmp(at, FROM, strlen(FROM)) == 0 && at[first] && first < PATH_MAX) {
-        snprintf(path, PATH_MAX, "%.*s", (int)(first - strlen(FROM)), at + strlen(FROM));
-        text->size -= first + 1;
-        memmove(text->data, text->data + first + 1, text->size);
-        text->data[text->size] = 0;
-    }
+    if (take_line(text, FROM, path))
+        (void)take_line(text, AGAIN, again);
     return WF_OK;
+}
+
+bool wf_place_again(const wf_cluster_conf *conf, const char *run, char again[PATH_MAX])
+{
+    char file[PATH_MAX], path[PATH_MAX];
+    wf_bytes text = {0};
+    wf_err why;
+    bool is_known;
+
+    is_known = snprintf(file, sizeof file, "%s/jobs/%s/job.yaml", conf->state_dir, run) <
+                   (int)sizeof file &&
+               wf_file_read(file, WF_CONF_MAX_BYTES + 2 * PATH_MAX, &text, &why) == WF_OK &&
+               take_line(&text, FROM, path) && take_line(&text, AGAIN, again);
+    wf_bytes_close(&text);
+    return is_known;
 }
 
 static bool is_folder(const char *path)

@@ -41,11 +41,21 @@ WF_MUST_USE wf_status wf_place_read_kept(const char *file, char path[PATH_MAX], 
 WF_MUST_USE wf_status wf_place_job(const wf_cluster_conf *conf, const char *word,
                                    char path[PATH_MAX], char run[WF_RUN_NAME], wf_bytes *text,
                                    wf_err *err);
-/* Keeps that copy: the text, and the absolute path that relative ones in it are relative to. `weft
- * submit` calls it when the master has taken the job. Errors: WF_IO, WF_NOMEM. */
+/* What is copied: a job's text, `size` bytes, and the path that relative ones in it are relative
+ * to.
+ */
+typedef struct wf_place_copy {
+    const char *text;
+    size_t size;
+    const char *path;
+    const char *again; /* the command that goes on with it; NULL: weft recover */
+} wf_place_copy;
+/* Keeps that copy. `weft submit` calls it when the master has taken the job. Errors: WF_IO,
+ * WF_NOMEM. */
 WF_MUST_USE wf_status wf_place_keep_job(const wf_cluster_conf *conf, const char *run,
-                                        const char *text, size_t size, const char *path,
-                                        wf_err *err);
+                                        const wf_place_copy *of, wf_err *err);
+/* The command that goes on with a run which no cluster has trained; false of others. */
+bool wf_place_again(const wf_cluster_conf *conf, const char *run, char again[PATH_MAX]);
 /* The path of a program of weft's ("weft-ps"): beside the running executable. Errors: WF_NOTFOUND,
  * with the folders looked in. */
 WF_MUST_USE wf_status wf_place_program(const char *name, char *path, size_t size, wf_err *err);

@@ -37,12 +37,17 @@ static wf_status recover(const wf_cluster_conf *conf, const char *job, int64_t f
     return rc;
 }
 
-/* No cluster is started for a job that nobody knows: the master of this host would keep its run in
- * these folders. */
+/* No cluster knows a run of weft train --local. And none is started for a job that nobody knows:
+ * the master of this host would keep its run in these folders. */
 static wf_status check_known(const wf_cluster_conf *conf, const char *word, wf_err *err)
 {
-    char run[WF_RUN_NAME], jobs[PATH_MAX];
+    char run[WF_RUN_NAME], jobs[PATH_MAX], again[PATH_MAX], hint[PATH_MAX + 32];
+    wf_err why;
 
+    if (wf_place_run(conf, word, run, &why) == WF_OK && wf_place_again(conf, run, again)) {
+        snprintf(hint, sizeof hint, "go on with: %s", again);
+        return wf_fail(err, WF_NOTFOUND, hint, "no cluster has trained %s", run);
+    }
     if (wf_super_pid(conf) || !wf_port_is_here(&conf->master) || wf_port_answers(&conf->master))
         return WF_OK;
     WF_TRY(wf_place_run(conf, word, run, err));

@@ -202,7 +202,8 @@ static wf_status hand_over(const wf_cluster_conf *conf, wf_ask *a, wf_submission
     ask.path = full;
     ask.resume = s->options.resume;
     WF_TRY(wf_ask_send(a, &ask, ANSWER_MS, NULL, err));
-    return wf_place_keep_job(conf, s->run, text, s->text.size, s->path, err);
+    return wf_place_keep_job(conf, s->run,
+                             &(wf_place_copy){text, s->text.size, s->path, s->options.again}, err);
 }
 
 wf_status wf_submit(const wf_cluster_conf *conf, wf_ask *a, wf_submission *s, wf_err *err)

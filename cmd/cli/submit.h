@@ -19,6 +19,7 @@ typedef struct wf_submit_options {
     uint32_t workers;               /* that will train it; 0: not known */
     const wf_cluster_conf *cluster; /* the same, and their devices; NULL: not known. Borrowed */
     bool prune;                     /* drop the runs that are more than the job keeps */
+    const char *again;              /* goes on with it; NULL: weft recover does. Borrowed */
     bool warned;                    /* the compiler's warnings were printed before */
 } wf_submit_options;
 

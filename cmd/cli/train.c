@@ -45,12 +45,25 @@ static size_t stages_here(const wf_submission *s, const char *device,
     return 0;
 }
 
+/* The command that goes on with a run of this process. */
+static wf_status compose_again(const wf_submission *s, const char *device, wf_bytes *out,
+                               wf_err *err)
+{
+    wf_bytes_printf(out, "weft train --local %s --resume", s->path);
+    if (device)
+        wf_bytes_printf(out, " --device %s", device);
+    if (s->options.name)
+        wf_bytes_printf(out, " --name %s", s->options.name);
+    for (size_t i = 0; i < s->options.set.n; i++)
+        wf_bytes_printf(out, " --set %s", s->options.set.word[i]);
+    return wf_bytes_check(out, err);
+}
+
 /* In this process, beside no cluster; a copy of the job is kept where other commands look for it.
  */
 static wf_status run_local(const wf_cluster_conf *conf, wf_submission *s, const char *device,
                            wf_err *err)
 {
-    char again[PATH_MAX + 64];
     const char *devices[WF_STAGES_MOST];
     const wf_fit_conf how = {.state_dir = conf->state_dir,
                              .checkpoint_dir = conf->checkpoint_dir,
@@ -59,17 +72,18 @@ static wf_status run_local(const wf_cluster_conf *conf, wf_submission *s, const 
                              .devices = devices,
                              .n_devices = stages_here(s, device, devices),
                              .loss_log = getenv("WEFT_LOSS_LOG")};
+    wf_bytes again = {0};
     wf_fit *f = NULL;
     wf_ask_way way;
     wf_ask *a = NULL;
-    wf_status rc;
+    wf_status rc = compose_again(s, device, &again, err);
 
+    s->options.again = wf_bytes_str(&again);
     s->options.prune = wf_super_pid(conf) == 0; /* a run of theirs may be among the old ones */
     wf_follow_catch();
-    snprintf(again, sizeof again, "weft train --local %.*s --resume%s%.32s", PATH_MAX, s->path,
-             device ? " --device " : "", device ? device : "");
     wf_flush_subnormals(); /* as every worker does */
-    rc = wf_fit_open(&how, &f, err);
+    if (rc == WF_OK)
+        rc = wf_fit_open(&how, &f, err);
     if (rc == WF_OK) {
         way = (wf_ask_way){.arg = f, .dial = wf_fit_dial, .wait = wf_fit_wait, .here = true};
         rc = wf_ask_open_by(wf_fit_cluster(f), &way, &a, err);
@@ -77,9 +91,10 @@ static wf_status run_local(const wf_cluster_conf *conf, wf_submission *s, const 
     if (rc == WF_OK)
         rc = wf_submit(conf, a, s, err);
     if (rc == WF_OK)
-        rc = wf_follow(wf_fit_cluster(f), a, s->run, again, err);
+        rc = wf_follow(wf_fit_cluster(f), a, s->run, wf_bytes_str(&again), err);
     wf_ask_close(&a);
     wf_fit_close(&f);
+    wf_bytes_close(&again);
     return rc;
 }
 

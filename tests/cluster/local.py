@@ -110,6 +110,10 @@ def what_was_killed_goes_on_from_its_checkpoint(weft):
               "some epochs and checkpoints")
         process.kill()
         c.end_of(process)
+        again = "go on with: weft train --local alone.yaml --resume"
+        check(f"hint           {again}\n" in c.must("status", "alone").out, c.run("status", "alone").out)
+        refused = c.run("recover", "alone")
+        check(refused.code == 1 and f"no cluster has trained alone#1; {again}" in refused.err, refused.err)
         c.must("train", "--local", "alone.yaml", "--resume")
         after = losses(c, 2)
         check(0 < len(after) < LONG_STEPS and after == whole[-len(after):], "other losses")
