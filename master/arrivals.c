@@ -114,12 +114,9 @@ wf_status wf_arrivals_on_register(wf_master *m, wf_member *who, const wf_msg *ms
 
 /* ---- deaths ---- */
 
-/* Whether a report comes from the supervisor that started this very task, or from the master's own:
- * nobody else knows their sessions. */
-static bool is_supervisors(const wf_master *m, const wf_member *who, const Weft__Died *died)
+bool wf_master_is_supervisor(const wf_master *m, const wf_member *who, const char *session)
 {
-    return died->session[0] &&
-           (strcmp(died->session, m->session) == 0 || strcmp(died->session, who->session) == 0);
+    return session[0] && (strcmp(session, m->session) == 0 || strcmp(session, who->session) == 0);
 }
 
 static void refuse_death(wf_master *m, const wf_member *who, const wf_peer *from)
@@ -141,7 +138,7 @@ static wf_status take_death(wf_master *m, const wf_peer *from, const Weft__Died 
 
     if (!who)
         return WF_OK;
-    if (!is_supervisors(m, who, died)) {
+    if (!wf_master_is_supervisor(m, who, died->session)) {
         refuse_death(m, who, from);
         return WF_OK;
     }

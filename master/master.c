@@ -180,6 +180,8 @@ static wf_status on_message(wf_master *m, wf_event *ev, wf_err *err)
         rc = wf_asks_on_tasks(m, ev->peer, ev->msg, err);
     else if (ev->msg->head.kind == WF_DIED)
         rc = wf_arrivals_on_died(m, ev->peer, ev->msg, err);
+    else if (ev->msg->head.kind == WF_PROCESSES)
+        rc = wf_hung_on_processes(m, ev->peer, ev->msg, err);
     else
         rc = who ? on_member_message(m, who, ev->msg, err) : WF_OK;
     if (rc != WF_PROTO)
@@ -197,13 +199,13 @@ static wf_status on_beat(wf_master *m, const wf_event *ev, wf_err *err)
     return rc == WF_PROTO ? WF_OK : rc;
 }
 
-/* What workers and ps say all the time changes nothing of the facts about members. */
+/* What workers, ps and supervisors say all the time changes nothing of the facts about members. */
 static bool is_of_splits(const wf_event *ev)
 {
     uint16_t kind = ev->kind == WF_EV_MESSAGE ? ev->msg->head.kind : 0;
 
     return kind == WF_SPLIT_WANT || kind == WF_SPLIT_DONE || kind == WF_PROGRESS ||
-           kind == WF_LOAD || ev->kind == WF_EV_BEAT;
+           kind == WF_LOAD || kind == WF_PROCESSES || ev->kind == WF_EV_BEAT;
 }
 
 wf_status wf_master_on_event(wf_master *m, wf_event *ev, int64_t now_ns, wf_err *err)

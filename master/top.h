@@ -98,6 +98,15 @@ WF_MUST_USE wf_status wf_arrivals_on_register(wf_master *m, wf_member *who, cons
 WF_MUST_USE wf_status wf_arrivals_on_died(wf_master *m, const wf_peer *from, const wf_msg *msg,
                                           wf_err *err);
 
+/* Whether that is the session of the supervisor that started this very task, or of the master's
+ * own: nobody else knows them. */
+bool wf_master_is_supervisor(const wf_master *m, const wf_member *who, const char *session);
+
+/* hung.c: a supervisor's list of processes that run; those that were given up long ago are to be
+ * killed. Errors: WF_PROTO, WF_NOMEM. */
+WF_MUST_USE wf_status wf_hung_on_processes(wf_master *m, wf_peer *from, const wf_msg *msg,
+                                           wf_err *err);
+
 /* watch.c: gives up members that were silent, or made no progress, for too long. */
 void wf_watch_begin(wf_watch *w, int64_t now_ns);
 WF_MUST_USE wf_status wf_watch_advance(wf_master *m, wf_err *err);

@@ -23,6 +23,7 @@ typedef struct wf_ward {
     int64_t due_ns; /* when it is to be started, while it is due */
     wf_restart restart;
     wf_last_end last;
+    char hangs[WF_SUPERVISOR_REASON / 2]; /* its process is killed for this; "": it is not */
 } wf_ward;
 
 struct wf_supervisor {
@@ -32,6 +33,7 @@ struct wf_supervisor {
     int64_t kill_ns;    /* when those that still run are killed; 0: no end was ordered */
     bool unreported;    /* a report could not be sent for want of memory */
     int64_t again_ns;   /* when tasks that are down are reported again */
+    int64_t listed_ns;  /* when those that run were listed last */
 };
 
 /* supervisor.c: the one writer of a ward's state. */
@@ -43,6 +45,11 @@ void wf_report_end(wf_supervisor *s, wf_ward *w, uint64_t pid, bool down, const 
 void wf_report_all(wf_supervisor *s);
 /* Reports what is to be reported again. */
 void wf_report_advance(wf_supervisor *s, int64_t now_ns);
+
+/* hung.c: tells the master which processes run. */
+void wf_hung_advance(wf_supervisor *s, int64_t now_ns);
+/* Kills the process that the master names; one that is another by now, or of no task, stays. */
+void wf_hung_on_message(wf_supervisor *s, const wf_msg *m);
 
 /* end.c: kills what has not ended in time. */
 void wf_end_advance(wf_supervisor *s, int64_t now_ns);

@@ -134,7 +134,11 @@ void wf_supervisor_on_end(wf_supervisor *s, uint64_t pid, wf_exit how, int64_t n
     if (!w)
         return;
     w->pid = 0;
-    describe_end(s, w, how, text, sizeof text);
+    if (w->hangs[0])
+        snprintf(text, sizeof text, "%s", w->hangs);
+    else
+        describe_end(s, w, how, text, sizeof text);
+    w->hangs[0] = 0;
     if (s->kill_ns)
         wf_ward_move(w, WF_LIFE_DIED);
     else if (useless)
@@ -147,6 +151,8 @@ void wf_supervisor_on_event(wf_supervisor *s, wf_event *ev)
 {
     if (ev->kind == WF_EV_UP && ev->peer == s->session.peer)
         wf_report_all(s);
+    if (ev->kind == WF_EV_MESSAGE && ev->peer == s->session.peer)
+        wf_hung_on_message(s, ev->msg);
     if (ev->kind == WF_EV_MESSAGE || ev->kind == WF_EV_BEAT)
         wf_net_free_msg(s->session.net, &ev->msg);
 }
@@ -156,6 +162,7 @@ void wf_supervisor_advance(wf_supervisor *s, int64_t now_ns)
     wf_err err;
 
     wf_report_advance(s, now_ns);
+    wf_hung_advance(s, now_ns);
     wf_end_advance(s, now_ns);
     for (uint32_t i = 0; i < s->conf.n; i++) {
         wf_ward *w = &s->wards[i];

@@ -4,10 +4,10 @@
  * makes no process: events and the time go in, and the calls of wf_supervisor_ops come out.
  *
  * A task ends for good only with the supervisor. Any other end of its process is a death, whatever
- * its exit code and whoever asked for it: the process is started again after 50 ms, doubling to
- * 5 s, and after 50 ms again once one has lived 10 s. The task is left down when its budget of
- * restarts is used up (restart.h), and at once after exit code 2 (its files are wrong), 3 (it
- * cannot do what they say) or 4 (another process has its place).
+ * its exit code and whoever asked for it, and one that hangs is killed (hung.c): the process is
+ * started again after 50 ms, doubling to 5 s, and after 50 ms again once one has lived 10 s. The
+ * task is left down when its budget of restarts is used up (restart.h), and at once after exit code
+ * 2 (its files are wrong), 3 (it cannot do what they say) or 4 (another process has its place).
  *
  * Invariants
  *   S1  a task has one process at most

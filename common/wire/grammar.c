@@ -100,6 +100,8 @@ static const wf_kind_row rows[WF_N_KINDS] = {
     [WF_CONTAINED] = {WF_CONTAINED, "contained", P, C, 4 * MIB, 0},
     [WF_STAGE_SUMS] = {WF_STAGE_SUMS, "stage_sums", W, W, 4 * MIB, 0},
     [WF_STAGE_APPLY] = {WF_STAGE_APPLY, "stage_apply", W, W, 4 * KIB, 0},
+    [WF_PROCESSES] = {WF_PROCESSES, "processes", C, M, MIB, 0},
+    [WF_HUNG] = {WF_HUNG, "hung", M, C, 4 * KIB, 0},
 };
 
 const wf_kind_row *wf_kind_find(uint16_t kind)

@@ -112,6 +112,9 @@ typedef enum wf_kind {
     /* Between stages, where a step is applied by all of them or by none. */
     WF_STAGE_SUMS,  /* what the gradients of a stage come to */
     WF_STAGE_APPLY, /* whether the step is applied, and by which norm */
+
+    WF_PROCESSES, /* supervisor -> master, each second: those that run */
+    WF_HUNG,      /* master -> supervisor: it is to kill a process that was given up long ago */
     WF_N_KINDS
 } wf_kind;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/kit/played_master.c */
 #include "tests/kit/played_master.h"
+#include "common/wire/control.h"
 
 #define TURN_NS (10 * WF_NS_PER_MS)
 static const wf_task master_task = {WF_ROLE_MASTER, 0};
@@ -36,6 +37,17 @@ void wf_played_begin_master(wf_played_master *p, uint64_t incarnation)
 void wf_played_end_master(wf_played_master *p)
 {
     wf_net_free(&p->master, 0);
+    p->task = NULL;
+}
+
+void wf_played_say(wf_played_master *p, uint16_t kind, const ProtobufCMessage *body)
+{
+    wf_msg *m = NULL;
+
+    wf_assert(p->task);
+    wf_assert(wf_net_msg(p->master, kind, &m, NULL) == WF_OK);
+    wf_assert(wf_control_put(m, body, NULL) == WF_OK);
+    wf_assert(wf_net_send(p->master, p->task, WF_LANE_CONTROL, p->now_ns, &m, NULL) == WF_OK);
 }
 
 static void run_task(wf_played_master *p)
@@ -57,6 +69,7 @@ static void run_master(wf_played_master *p)
     while (wf_net_event(p->master, p->now_ns, &ev)) {
         if (ev.kind != WF_EV_MESSAGE)
             continue;
+        p->task = ev.peer;
         p->acts.hear(p->acts.arg, ev.msg);
         wf_net_free_msg(p->master, &ev.msg);
     }

@@ -25,6 +25,7 @@ typedef struct wf_played_master {
     wf_net *net;    /* the task's, which has dialled */
     wf_peer *peer;  /* the master, to the task */
     wf_net *master; /* NULL: nobody listens */
+    wf_peer *task;  /* who was heard last, to the master; NULL: nobody */
     int64_t now_ns;
     wf_played_acts acts;
 } wf_played_master;
@@ -37,6 +38,9 @@ void wf_played_close(wf_played_master *p);
 /* A master listens from now on; 3 s pass. */
 void wf_played_begin_master(wf_played_master *p, uint64_t incarnation);
 void wf_played_end_master(wf_played_master *p);
+
+/* The master tells the task something. */
+void wf_played_say(wf_played_master *p, uint16_t kind, const ProtobufCMessage *body);
 
 /* Both sides run, a turn each 10 ms. */
 void wf_played_pass(wf_played_master *p, int64_t ms);

@@ -92,6 +92,61 @@ static void a_death_is_believed_of_the_tasks_supervisor_only(void **state)
     json_decref(after);
 }
 
+/* A supervisor's list of one process. */
+static void runs(stage *s, const char *session, uint32_t role, uint32_t index, uint64_t pid)
+{
+    Weft__Processes body = WEFT__PROCESSES__INIT;
+    Weft__Process row = WEFT__PROCESS__INIT, *list[1] = {&row};
+
+    row.role = role;
+    row.index = index;
+    row.pid = pid;
+    body.session = (char *)session;
+    body.processes = list;
+    body.n_processes = 1;
+    stage_say(&s->players[3], WF_PROCESSES, &body.base);
+    stage_turn(s, 0);
+    assert_int_equal(s->rc, WF_OK);
+}
+
+static void a_process_that_hangs_is_to_be_killed(void **state)
+{
+    stage *s = *state;
+    const stage_player *supervisor;
+    json_t *task;
+
+    stage_begin_lazy(s);
+    supervisor = &s->players[3];
+    s->players[1].absent = true;
+    for (int i = 0; i < 100 && stage_count(s, "nothing heard for") == 0; i++) {
+        runs(s, s->session, WF_ROLE_WORKER, 0, 20);
+        stage_wait(s, 100);
+    }
+    stage_wait(s, 9000); /* it may have heard, and be about to end */
+    runs(s, s->session, WF_ROLE_WORKER, 0, 20);
+    assert_int_equal(supervisor->heard[WF_HUNG], 0);
+    stage_wait(s, 1000);
+    runs(s, "", WF_ROLE_WORKER, 0, 20);
+    runs(s, "second", WF_ROLE_WORKER, 0, 20); /* of nobody who may ask */
+    runs(s, s->session, WF_ROLE_WORKER, 0, 21);
+    runs(s, s->session, WF_ROLE_WORKER, 1, 21); /* a member */
+    runs(s, s->session, WF_ROLE_PS, 0, 10);
+    runs(s, s->session, WF_ROLE_PS, 77, 20);
+    runs(s, s->session, 4711, 0, 20);
+    assert_int_equal(supervisor->heard[WF_HUNG], 0);
+    runs(s, s->session, WF_ROLE_WORKER, 0, 20);
+    assert_int_equal(supervisor->heard[WF_HUNG], 1);
+    died(s, WF_ROLE_WORKER, 0, 20);
+    stage_enter(s, WF_ROLE_WORKER, 0, 60);
+    stage_turn(s, 20);
+    stage_wait(s, 11000);
+    runs(s, s->session, WF_ROLE_WORKER, 0, 60);
+    assert_int_equal(supervisor->heard[WF_HUNG], 1);
+    task = task_of(s, "worker/0");
+    assert_int_equal(json_integer_value(json_object_get(task, "pid")), 60);
+    json_decref(task);
+}
+
 static void a_death_is_believed_of_this_very_process_only(void **state)
 {
     stage *s = *state;
@@ -281,6 +336,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         STAGED(a_death_is_believed_of_the_tasks_supervisor_only),
+        STAGED(a_process_that_hangs_is_to_be_killed),
         STAGED(a_death_is_believed_of_this_very_process_only),
         STAGED(a_task_that_is_not_started_again_is_down_until_it_says_hello),
         STAGED(a_task_that_never_came_can_be_down),

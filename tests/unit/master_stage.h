@@ -14,7 +14,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { STAGE_PS = 1, STAGE_WORKERS = 2, STAGE_PLAYERS = 16, STAGE_RECORDS = 64, STAGE_KINDS = 96 };
+enum {
+    STAGE_PS = 1,
+    STAGE_WORKERS = 2,
+    STAGE_PLAYERS = 16,
+    STAGE_RECORDS = 64,
+    STAGE_KINDS = WF_N_KINDS
+};
 
 /* What a player says when it is asked to do something: an empty `what` is success. */
 typedef struct stage_answer {

@@ -55,6 +55,10 @@ static void run_master(world *w)
     while (wf_net_event(w->master, w->now_ns, &ev)) {
         if (ev.kind != WF_EV_MESSAGE)
             continue;
+        if (ev.msg->head.kind == WF_PROCESSES) {
+            wf_net_free_msg(w->master, &ev.msg);
+            continue;
+        }
         wf_assert(wf_control_get(ev.msg, &weft__died__descriptor, &body, NULL) == WF_OK);
         w->told[body->role == WF_ROLE_PS ? 1 : 2] = body->pid;
         wf_control_free(&body);

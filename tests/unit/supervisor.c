@@ -34,12 +34,14 @@ typedef struct world {
     /* processes */
     uint64_t pids, pid[N_TASKS]; /* given so far; of each task, 0: it has none */
     uint32_t starts[N_TASKS], asked, killed;
+    uint64_t last_killed;
     bool cannot_start[N_TASKS];
     char noted[WF_SUPERVISOR_REASON]; /* of the task that is down */
     /* what the master was told */
     report reports[MOST_REPORTS];
-    uint32_t n_reports;
-    const char *said; /* the worker, at its end */
+    uint32_t n_reports, n_lists;
+    uint64_t listed[N_TASKS]; /* processes, in the last list */
+    const char *said;         /* the worker, at its end */
 } world;
 
 /* ---- processes ---- */
@@ -60,11 +62,11 @@ static void end(void *arg, uint64_t pid, bool with_force)
 {
     world *w = arg;
 
-    (void)pid;
     if (with_force)
         w->killed++;
     else
         w->asked++;
+    w->last_killed = with_force ? pid : w->last_killed;
 }
 
 static void note_down(void *arg, uint32_t i, const char *reason)
@@ -93,12 +95,33 @@ static void die(world *w, int i, wf_exit how)
 
 /* ---- time and the master ---- */
 
+static void hear_list(world *w, const wf_msg *m)
+{
+    Weft__Processes *body = NULL;
+
+    assert_int_equal(wf_control_get(m, &weft__processes__descriptor, &body, NULL), WF_OK);
+    assert_string_equal(body->session, "s");
+    w->n_lists++;
+    memset(w->listed, 0, sizeof w->listed);
+    for (size_t i = 0; i < body->n_processes; i++) {
+        const Weft__Process *p = body->processes[i];
+
+        assert_int_equal(p->index, p->role == WF_ROLE_WORKER ? 4 : 0);
+        w->listed[p->role == WF_ROLE_WORKER ? WORKER : PS] = p->pid;
+    }
+    wf_control_free(&body);
+}
+
 static void hear(void *arg, const wf_msg *m)
 {
     world *w = arg;
     Weft__Died *body = NULL;
     report *r;
 
+    if (m->head.kind == WF_PROCESSES) {
+        hear_list(w, m);
+        return;
+    }
     assert_int_equal(m->head.kind, WF_DIED);
     assert_true(w->n_reports < MOST_REPORTS);
     r = &w->reports[w->n_reports++];
@@ -206,6 +229,50 @@ static void a_task_that_is_down_is_reported_again_and_again(void **state)
     wf_supervisor_go_down(w->s, w->p.now_ns);
     wf_played_pass(&w->p, 5000);
     assert_in_range(w->n_reports, 11, 13);
+}
+
+static void hangs(world *w, wf_role role, uint32_t index, uint64_t pid)
+{
+    Weft__Hung body = WEFT__HUNG__INIT;
+
+    body.role = role;
+    body.index = index;
+    body.pid = pid;
+    body.reason = (char *)"nothing heard for 5.0 s";
+    wf_played_say(&w->p, WF_HUNG, &body.base);
+    wf_played_pass(&w->p, 100);
+}
+
+static void a_process_that_hangs_is_killed(void **state)
+{
+    world *w = *state;
+    uint64_t pid;
+
+    assert_int_equal(wf_supervisor_begin(w->s, w->p.now_ns, NULL), WF_OK);
+    wf_played_begin_master(&w->p, 7);
+    wf_played_pass(&w->p, 5000);
+    assert_in_range(w->n_lists, 5, 8);
+    assert_int_equal(w->listed[PS], w->pid[PS]);
+    assert_int_equal(w->listed[WORKER], w->pid[WORKER]);
+    pid = w->pid[WORKER];
+    hangs(w, WF_ROLE_WORKER, 4, pid + 1); /* another process */
+    hangs(w, WF_ROLE_WORKER, 0, pid);     /* another task */
+    hangs(w, WF_ROLE_PS, 0, pid);
+    hangs(w, WF_ROLE_MASTER, 0, w->pid[MASTER]);
+    assert_int_equal(w->killed, 0);
+    hangs(w, WF_ROLE_WORKER, 4, pid);
+    hangs(w, WF_ROLE_WORKER, 4, pid); /* it is not dead yet */
+    assert_int_equal(w->killed, 1);
+    assert_int_equal(w->last_killed, pid);
+    die(w, WORKER, by_9);
+    wf_played_pass(&w->p, 100);
+    assert_int_equal(w->starts[WORKER], 2);
+    assert_string_equal(w->reports[0].reason, "it hung (nothing heard for 5.0 s), and was killed");
+    hangs(w, WF_ROLE_WORKER, 4, pid); /* late */
+    assert_int_equal(w->killed, 1);
+    die(w, WORKER, by_9); /* and the next end is its own */
+    wf_played_pass(&w->p, 100);
+    assert_non_null(strstr(w->reports[1].reason, "killed by signal 9"));
 }
 
 static void wrong_files_leave_a_task_down(void **state)
@@ -359,6 +426,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_master_learns_of_ends_when_it_can, begin, finish),
         cmocka_unit_test_setup_teardown(a_task_that_is_down_is_reported_again_and_again, begin,
                                         finish),
+        cmocka_unit_test_setup_teardown(a_process_that_hangs_is_killed, begin, finish),
         cmocka_unit_test_setup_teardown(wrong_files_leave_a_task_down, begin, finish),
         cmocka_unit_test_setup_teardown(a_task_that_is_down_has_the_last_words, begin, finish),
         cmocka_unit_test_setup_teardown(a_used_up_budget_leaves_a_task_down, begin, finish),

@@ -17,8 +17,8 @@
  * Invariants
  *   V1  values that are held or given never exceed `bytes` and `values` of the limits
  *   V2  a value is given to one id at most, until that gives it up
- *   V3  nothing waits beyond its time, nor is given WF_RENDEZVOUS_GIVEN_S beyond it, nor held beyond
- *       WF_RENDEZVOUS_REST_S
+ *   V3  nothing waits beyond its time, nor is given WF_RENDEZVOUS_GIVEN_S beyond it, nor held
+ * beyond WF_RENDEZVOUS_REST_S
  */
 #ifndef WF_WORKER_SESSIONS_RENDEZVOUS_H
 #define WF_WORKER_SESSIONS_RENDEZVOUS_H
@@ -30,11 +30,11 @@
 #include <stdint.h>
 
 enum {
-    WF_RENDEZVOUS_KEY = 1000,       /* bytes of a key, without the zero */
-    WF_RENDEZVOUS_NUMBERS = 64,     /* Sends and Recvs of one run: their numbers are below */
-    WF_RENDEZVOUS_WAITS = 4096,     /* at one time */
-    WF_RENDEZVOUS_CLIENTS = 4096,   /* whose last run's Sends are known */
-    WF_RENDEZVOUS_GIVEN_S = 30,     /* for the word that a Recv gives up to come, on a slow link too */
+    WF_RENDEZVOUS_KEY = 1000,     /* bytes of a key, without the zero */
+    WF_RENDEZVOUS_NUMBERS = 64,   /* Sends and Recvs of one run: their numbers are below */
+    WF_RENDEZVOUS_WAITS = 4096,   /* at one time */
+    WF_RENDEZVOUS_CLIENTS = 4096, /* whose last run's Sends are known */
+    WF_RENDEZVOUS_GIVEN_S = 30, /* for the word that a Recv gives up to come, on a slow link too */
     WF_RENDEZVOUS_REST_S = 60 * 60, /* what nobody has taken by then is dropped */
 };
 
