@@ -37,6 +37,7 @@ static void catch_signals(void)
     sigaction(SIGTERM, &stop, NULL);
     sigaction(SIGINT, &stop, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
+    sigaction(SIGXFSZ, &ignore, NULL); /* a file that may grow no more is an error of write */
 }
 
 /* How often the role is asked what it waits for. */

@@ -7,8 +7,10 @@
 
 int main(int argc, char *argv[])
 {
-    /* `weft status | head` ends quietly: a broken pipe is an error of write, not a death. */
+    /* `weft status | head` ends quietly: a broken pipe is an error of write, not a death; and so is
+     * a file that may grow no more. */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     wf_kernels_own_process();
     return wf_cli_main(argc, argv);
 }

@@ -157,6 +157,11 @@ static wf_status say_nothing_is_trained(const wf_unit *u, size_t n, wf_value *co
         rc = wf_fail(err, WF_INVALID, "check which output is the loss",
                      "the loss \"%s\" depends on none of the %zu trainable variables (\"%s\"...)",
                      u->loss->name, n, wrt[0]->name);
+    else if (u->spec->n_freeze)
+        rc = wf_unit_in_file(u, u->spec->freeze_line,
+                             wf_fail(err, WF_USAGE, "freeze fewer of them",
+                                     "\"freeze\" leaves no variable to train"),
+                             err);
     else
         rc = wf_fail(err, WF_INVALID, "export the model with its weights as initializers",
                      "the model has no trainable variable");

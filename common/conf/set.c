@@ -63,6 +63,16 @@ static wf_status check_change(const char *change, size_t n_key, bool under_way, 
     return WF_OK;
 }
 
+/* Whether the text is one mapping in braces, as of JSON: no block can stand behind that. */
+static bool is_in_braces(const char *text)
+{
+    while (*text == '#' || strncmp(text, "---", 3) == 0 || strspn(text, " \t\r\n") > 0) {
+        text += *text == '#' || *text == '-' ? strcspn(text, "\n") : 0;
+        text += strspn(text, " \t\r\n");
+    }
+    return *text == '{';
+}
+
 /* The lines of the block, but for the one of this key. */
 static void keep_others(wf_bytes *out, const char *lines, const char *key, size_t n_key)
 {
@@ -90,6 +100,9 @@ wf_status wf_job_change(const char *text, const char *change, bool under_way, ch
     if (!sign)
         return wf_fail(err, WF_USAGE, "write it as epochs=20", "\"%.80s\" has no value", change);
     WF_TRY(check_change(change, n_key, under_way, err));
+    if (is_in_braces(text))
+        return wf_fail(err, WF_UNSUPPORTED, "change the file, or write it with a line for each key",
+                       "--set adds lines to a job, and this one is written in braces {...}");
     wf_bytes_add(&b, text, n_text);
     wf_bytes_add(&b, heading, sizeof heading - 1);
     keep_others(&b, lines, change, n_key);

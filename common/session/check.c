@@ -11,6 +11,7 @@
 #include "common/optim/rule.h"
 #include "common/session/front.h"
 #include "common/session/job_data_conf.h"
+#include "common/wire/host.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -301,6 +302,35 @@ static wf_status check_hosts(const wf_job_conf *job, wf_err *err)
     return WF_OK;
 }
 
+static bool has_worker(const wf_cluster_conf *c, const char *host)
+{
+    char name[WF_HOST_NAME];
+
+    for (uint32_t i = 0; i < c->n_workers; i++) {
+        wf_host_of(c->workers[i].address, name);
+        if (strcmp(name, host) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Files may be near hosts that have no worker now; but it may be another spelling, too. */
+static void warn_of_hosts(const wf_job_conf *job, const wf_checks *checks)
+{
+    char text[512];
+
+    for (size_t i = 0; checks->warn && checks->cluster && i < job->n_hosts; i++)
+        for (size_t k = 0; k < job->hosts[i].n; k++) {
+            if (has_worker(checks->cluster, job->hosts[i].hosts[k]))
+                continue;
+            snprintf(text, sizeof text,
+                     "%.200s:%d: \"hosts\" names %.100s, and no worker has that name in its "
+                     "address in cluster.yaml",
+                     job->path, job->hosts[i].line, job->hosts[i].hosts[k]);
+            checks->warn(checks->arg, text);
+        }
+}
+
 static void warn_of_key(const wf_job_conf *job, const char *key, const wf_strategy *s,
                         const wf_checks *checks)
 {
@@ -359,6 +389,7 @@ wf_status wf_job_check(const wf_job_conf *job, const wf_checks *checks, wf_job_f
     WF_TRY(check_files(job, &job->train, err));
     WF_TRY(check_files(job, &job->eval, err));
     WF_TRY(check_hosts(job, err));
+    warn_of_hosts(job, checks);
     WF_TRY(check_mode(job, WF_COMPILE_TRAIN, checks, facts, err));
     return check_mode(job, WF_COMPILE_EVAL, checks, facts, err);
 }

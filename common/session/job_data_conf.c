@@ -326,7 +326,8 @@ static wf_status check_feeds(const wf_compiled *c, const wf_job_data *d, wf_err 
             found = strcmp(d->fields[k].name, c->feeds[i].name) == 0;
         if (!found)
             return wf_fail(err, WF_INVALID, "name it in data.train and data.eval",
-                           "no data for the model's input \"%s\"", c->feeds[i].name);
+                           "no data for \"%s\", which the model or the loss reads",
+                           c->feeds[i].name);
     }
     return WF_OK;
 }

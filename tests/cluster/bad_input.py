@@ -88,12 +88,17 @@ def job_files_that_are_wrong(weft):
         (("seed: 1", "codec: {match: densse, push: topk, ratio: 0.1}"), 2,
          r'bad.yaml:19: codec: "densse" matches no variable; there is "dense'),
         (("seed: 1", 'tables: [{match: "e/*", dtype: int4}]'), 2, r'bad.yaml:19: .*"int4"'),
+        (("seed: 1", "class_weight: {0: 2.0, 4: 2.0}"), 2,
+         r'class_weight: there is no class 4; the scores "output" are of 4, 0 to 3'),
+        (("seed: 1", 'freeze: ["*"]'), 2, r'bad.yaml:19: "freeze" leaves no variable to train'),
         (("seed: 1", "dtype: int8"), 2, r'bad.yaml:19: "dtype" is no key here; write it below "tables"'),
     ]
     with Cluster(weft) as c:
         for change, code, says in rows:
             small.write_job(c, "bad", change=[change])
             refused(c, "train", "bad.yaml", code=code, says=says)
+        small.write_job(c, "bad", change=[("train: {x: x.npy, y: y.npy", "train: {x: x.npy, y: y.npy, w: y.npy"), ("seed: 1", "sample_weight: w")])
+        refused(c, "train", "bad.yaml", code=1, says=r'no data for "w", which the model or the loss reads')
         refused(c, "train", "none.onnx", code=2,
                 says=r"none.onnx is not a job file; write model: {onnx: none.onnx} into one")
         refused(c, "train", "none.yaml", code=1, says="there is no job file none.yaml")

@@ -100,7 +100,7 @@ def a_new_master_knows_it_too(weft):
 
 
 def bad_hosts_are_refused(weft):
-    with weftlib.Cluster(weft) as c:
+    with weftlib.Cluster(weft, ps=1, workers=2, transport="tcp") as c:
         for hosts, text in (("hosts: [a]", "job.yaml:10: \"hosts\" is a map of files"),
                             ("hosts: {}", "job.yaml:10: \"hosts\" is a map of files"),
                             ("hosts: {a.csv: []}", "job.yaml:10: \"a.csv\" names no host"),
@@ -108,6 +108,11 @@ def bad_hosts_are_refused(weft):
             make(c, hosts)
             told = c.must("train", "job.yaml", "--check", code=2).err
             weftlib.check(text in told, told)
+        make(c, 'hosts: {"part-*.csv": [127.0.0.1, 127.0.0.9]}')
+        spread_hosts(c)
+        told = c.must("train", "job.yaml", "--check").err
+        weftlib.check('job.yaml:10: "hosts" names 127.0.0.9, and no worker has that name' in told, told)
+        weftlib.check("names 127.0.0.1," not in told, told)
         make(c)
         c.write("job.yaml", c.read("job.yaml").replace("shuffle: false", "shuffle: true"))
         told = c.must("train", "job.yaml", "--check", code=2).err

@@ -97,6 +97,22 @@ static void what_may_not_change_is_named(void **state)
     }
 }
 
+/* As of JSON; behind the brace there is no place for a block of lines. */
+static void a_job_in_braces_is_not_changed(void **state)
+{
+    static const char *const bad[] = {"{job: j}", "# c\n\n--- # d\n  {\n\"job\": \"j\"}\n"};
+    char *out = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < WF_COUNT(bad); i++) {
+        wf_err err = {0};
+
+        assert_int_equal(wf_job_change(bad[i], "epochs=2", true, &out, &err), WF_UNSUPPORTED);
+        assert_null(out);
+        assert_non_null(strstr(err.what, "this one is written in braces {...}"));
+    }
+}
+
 static void a_number_without_a_place_is_refused(void **state)
 {
     static const struct {
@@ -128,6 +144,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(changes_are_read_as_if_they_had_been_written),
         cmocka_unit_test(what_may_not_change_is_named),
+        cmocka_unit_test(a_job_in_braces_is_not_changed),
         cmocka_unit_test(a_number_without_a_place_is_refused),
     };
 

@@ -7,6 +7,7 @@
  */
 #include "common/base/size.h"
 #include "common/compile/losses/losses.h"
+#include <inttypes.h>
 #include <string.h>
 
 static const wf_conf_said *said_of(const wf_unit *u, const wf_goal *g)
@@ -82,6 +83,27 @@ static wf_status class_table(const wf_unit *u, wf_dtype dtype, int64_t *most, wf
     return WF_OK;
 }
 
+/* Whether labels have a number for each class. */
+static bool is_one_hot(const wf_goal *g)
+{
+    const wf_value *y = g->labels;
+
+    return g->kind != WF_LOSS_SPARSE && y->rank > 1 && y->axes[y->rank - 1].size != 1;
+}
+
+static wf_status check_classes(const wf_unit *u, const wf_goal *g, wf_err *err)
+{
+    int64_t n = g->kind == WF_LOSS_SPARSE || is_one_hot(g) ? wf_goal_classes(g) : -1;
+
+    for (size_t i = 0; n > 0 && i < u->spec->n_class_weights; i++)
+        if (u->spec->class_weights[i].class_id >= n)
+            return wf_fail(err, WF_USAGE, "correct its number",
+                           "class_weight: there is no class %" PRId64
+                           "; the scores \"%s\" are of %" PRId64 ", 0 to %" PRId64,
+                           u->spec->class_weights[i].class_id, g->scores->name, n, n - 1);
+    return WF_OK;
+}
+
 /* The class of each label: itself, the largest of several, or the rounded one. */
 static wf_value *class_of(wf_emit *e, const wf_goal *g)
 {
@@ -90,7 +112,7 @@ static wf_value *class_of(wf_emit *e, const wf_goal *g)
 
     if (g->kind == WF_LOSS_SPARSE)
         return wf_emit_cast(e, y, WF_I64);
-    if (y->rank > 1 && y->axes[y->rank - 1].size != 1)
+    if (is_one_hot(g))
         return wf_emit_op(e, "ArgMax", 1, &y, 2, attrs);
     return wf_emit_cast(e, wf_emit_unary(e, "Round", y), WF_I64);
 }
@@ -106,6 +128,7 @@ static wf_status by_class(wf_unit *u, wf_goal *g, wf_err *err)
         return wf_fail(err, WF_UNSUPPORTED, "cast the model's output to float32",
                        "class_weight: the scores \"%s\" are %s", g->scores->name,
                        wf_dtype_name(g->scores->dtype));
+    WF_TRY(check_classes(u, g, err));
     WF_TRY(class_table(u, g->scores->dtype, &most, &table, err));
     in[0] = wf_emit_constant(&e, "weights", &table);
     /* -1 is the last entry, which is that of classes without a weight. */
