@@ -32,6 +32,9 @@ def batch_norm(random, op):
     if random.chance():
         return Case(weights, node(op, "w0 w1 w2 m v", "y a b", training_mode=1, epsilon=epsilon),
                     **consts)
+    if random.chance():  # statistics that are computed, as of a batch, have gradients
+        return Case(weights + [random.apart([c]), random.apart([c])], node("Neg", "w3", "m"),
+                    node("Exp", "w4", "v"), node(op, "w0 w1 w2 m v", epsilon=epsilon))
     return Case(weights, node(op, "w0 w1 w2 m v", epsilon=epsilon), **consts)
 
 

@@ -7,7 +7,8 @@
 
 /* BatchNormalization by the running mean and variance, or, with training_mode 1, by those of the
  * batch, which then move the running ones: old momentum + new (1 - momentum), with the
- * population's variance. The running ones carry no gradient. */
+ * population's variance. Mean and variance that are computed, and are not running ones, carry a
+ * gradient like any other value. */
 
 static wf_status infer_batch_normalization(wf_graph *g, wf_node *n, wf_err *err)
 {
@@ -23,10 +24,33 @@ static wf_status infer_batch_normalization(wf_graph *g, wf_node *n, wf_err *err)
     return WF_OK;
 }
 
+/* With y = scale (x - mean) / s + bias and s = sqrt(var + epsilon):
+ *   dmean = -dbias scale / s,   dvar = -1/2 dscale scale / s^2. */
+static wf_status grad_by_given(wf_grads *g, const wf_node *n)
+{
+    wf_emit *e = wf_grads_emit(g);
+    wf_attr epsilon = wf_attr_float("epsilon", wf_node_float(n, "epsilon", 1e-5f));
+    wf_value *scale = n->in[1], *var = n->in[4], *out[3], *squared, *dmean, *dvar;
+    wf_value *in[] = {wf_grads_upstream(g, n, 0), n->in[0], scale, n->in[3], var};
+
+    if (!wf_emit_node(e, "BatchNormalizationGrad", 5, in, 1, &epsilon, 3, out))
+        return wf_emit_end(e);
+    for (uint32_t i = 0; i < 3; i++)
+        WF_TRY(wf_grads_add(g, n, i, out[i]));
+    squared = wf_emit_add(
+        e, var, wf_emit_scalar(e, var->dtype, (double)wf_node_float(n, "epsilon", 1e-5f)));
+    dmean = wf_emit_div(e, wf_emit_mul(e, out[2], scale), wf_emit_unary(e, "Sqrt", squared));
+    WF_TRY(wf_grads_add(g, n, 3, wf_emit_neg(e, dmean)));
+    dvar = wf_emit_div(e, wf_emit_mul(e, out[1], scale), squared);
+    return wf_grads_add(g, n, 4, wf_emit_scale(e, dvar, -0.5));
+}
+
 static wf_status grad_batch_normalization(wf_grads *g, const wf_node *n, wf_err *err)
 {
     bool training = wf_node_int(n, "training_mode", 0) != 0;
 
+    if (!training && (wf_grads_wanted(g, n, 3) || wf_grads_wanted(g, n, 4)))
+        return grad_by_given(g, n);
     return wf_grad_node(g, n, "BatchNormalizationGrad", training ? "d0 x0 x1" : "d0 x0 x1 x3 x4",
                         NULL, err);
 }
@@ -50,8 +74,7 @@ static const wf_attr_row batch_normalization_attrs[] = {{"epsilon", WF_ATTR_FLOA
 
 const wf_op wf_op_batch_normalization = WF_OPERATION(
     WF_DOMAIN_ONNX, "BatchNormalization", 15, 5, 5, 1, 3, WF_OP_FOLDABLE, infer_batch_normalization,
-    .no_grad_in = 1u << 3 | 1u << 4, .attrs = batch_normalization_attrs,
-    .grad = grad_batch_normalization, .upgrade = upgrade);
+    .attrs = batch_normalization_attrs, .grad = grad_batch_normalization, .upgrade = upgrade);
 
 /* ai.weft BatchNormalizationGrad(dy, x, scale, (mean), (var)) -> dx, dscale, dbias. With
  * training_mode 1 mean and var are the batch's, and worked out when they are absent. */
