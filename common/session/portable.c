@@ -3,6 +3,7 @@
 #include "common/session/portable.h"
 #include "common/graph/emit.h"
 #include "common/graph/table_rows.h"
+#include "common/session/steps_first.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -32,15 +33,20 @@ static wf_value *encode(wf_emit *e, wf_value *ids, const wf_tensor *row_ids)
     return out;
 }
 
-/* Those that a job's model has. A file may have others: ids of rows that are computed, and bags,
- * which the compiler writes out in a model of its own (rules/bags.c). */
-static bool is_replaced(const wf_node *n)
+/* The TableRows that a job's model has. A file may have others: ids of rows that are computed, and
+ * bags, which the compiler writes out in a model of its own (rules/bags.c). */
+static bool is_table(const wf_node *n)
 {
     return wf_is_table_rows(n) && !wf_node_int(n, "bags", 0) &&
            wf_value_is_constant(n->in[WF_TABLE_ROWS_ROW_IDS]);
 }
 
-static wf_status replace(wf_graph *g, const wf_node *n, wf_err *err)
+static bool is_replaced(const wf_node *n)
+{
+    return is_table(n) || wf_is_batch_first(n);
+}
+
+static wf_status replace_table(wf_graph *g, const wf_node *n, wf_err *err)
 {
     wf_emit e = wf_emit_begin(g, n->in[WF_TABLE_ROWS_TABLE]->name, err);
     wf_value *places = encode(&e, n->in[WF_TABLE_ROWS_IDS], n->in[WF_TABLE_ROWS_ROW_IDS]->known);
@@ -67,7 +73,8 @@ static wf_status replace_all(wf_graph *g, wf_err *err)
 
     for (size_t i = 0; i < n; i++)
         if (is_replaced(g->nodes[i]))
-            WF_TRY(replace(g, g->nodes[i], err));
+            WF_TRY(is_table(g->nodes[i]) ? replace_table(g, g->nodes[i], err)
+                                         : wf_steps_first(g, g->nodes[i], err));
     keep = calloc(g->n_nodes + 1, sizeof *keep);
     if (!keep)
         return wf_fail_nomem(err, g->n_nodes);
@@ -100,7 +107,7 @@ void wf_portable_note(const wf_graph *g, char *note, size_t size)
     for (size_t i = 0; i < g->n_nodes; i++) {
         wf_first_rows first;
 
-        if (!is_replaced(g->nodes[i]) || wf_table_rows_first(g->nodes[i], &first, NULL) != WF_OK ||
+        if (!is_table(g->nodes[i]) || wf_table_rows_first(g->nodes[i], &first, NULL) != WF_OK ||
             first.numbers.kind == WF_CONSTANT)
             continue;
         differs = true;

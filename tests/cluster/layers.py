@@ -92,4 +92,38 @@ def images_have_two_outputs(weft):
         check(measured(said, "side_accuracy") > 0.9, said)
 
 
-main([two_inputs_meet_in_a_concatenate, images_have_two_outputs])
+RECURRENT = """job: steps
+model:
+  input: {x: [6, 3]}
+  layers:
+    - lstm: {units: 5, return_sequences: true}
+    - gru: {units: 4, return_sequences: true}
+    - bidirectional: {layer: {lstm: {units: 2, return_sequences: true}}}
+    - simple_rnn: {units: 3, activation: relu}
+    - dense: 1
+loss: mse
+data: {format: npy, train: {x: x.npy, y: y.npy}}
+batch: 8
+epochs: 1
+optimizer: {sgd: {learning_rate: 0.01}}
+"""
+
+
+def exported_steps_come_before_the_batch(weft):
+    """The only layout that onnxruntime has; weft's layers compute with the other."""
+    needs("onnxruntime")
+    import onnxruntime
+    rng = np.random.default_rng(3)
+    with Cluster(weft) as c:
+        x = rng.normal(size=(64, 6, 3)).astype(np.float32)
+        np.save(c.path("x.npy"), x)
+        np.save(c.path("y.npy"), x.sum((1, 2))[:, None])
+        c.write("steps.yaml", RECURRENT)
+        c.must("train", "steps.yaml", "--local")
+        c.must("export", "steps", "-o", "m.onnx")
+        c.must("predict", "steps", "--input", "x=x.npy", "-o", "p.npy")
+        (got,) = onnxruntime.InferenceSession(c.path("m.onnx")).run(["output"], {"x": x})
+        check(np.allclose(got, np.load(c.path("p.npy")), atol=1e-5), "onnxruntime has other numbers")
+
+
+main([exported_steps_come_before_the_batch, two_inputs_meet_in_a_concatenate, images_have_two_outputs])
