@@ -241,6 +241,16 @@ static wf_status take_restored(wf_master *m, wf_job *j, const wf_restored *r, wf
     return rc;
 }
 
+/* An epoch that "steps" has ended early is evaluated too, and goes on. */
+static bool is_within(const Weft__Ledger *l)
+{
+    uint64_t done = 0;
+
+    for (size_t i = 0; i < l->n_finished; i++)
+        done += l->finished[i]->end - l->finished[i]->begin;
+    return done > 0 && done < l->records;
+}
+
 /* "generation 2 begins from step 66039; at least 875 steps are lost; it continues in epoch 36". The
  * master knows of the steps that workers have reported, and there may be some more. */
 static void tell_restored(wf_master *m, wf_job *j, const wf_restored *r, uint64_t undone)
@@ -254,7 +264,7 @@ static void tell_restored(wf_master *m, wf_job *j, const wf_restored *r, uint64_
         snprintf(where, sizeof where, "; there was no checkpoint yet");
     else if (!j->ending_from)
         snprintf(where, sizeof where, "; it continues in epoch %u",
-                 r->ledger->epoch + 1 + r->ledger->evaluated);
+                 r->ledger->epoch + 1 + (r->ledger->evaluated && !is_within(r->ledger)));
     wf_job_note(m, j, "job.restored", "generation %u begins from step %lu%s%s", j->generation,
                 (unsigned long)r->global_step, lost, where);
 }

@@ -3,10 +3,12 @@
 #include "common/compile/compile.h"
 #include "common/compile/strategy.h"
 #include "common/conf/conf.h"
+#include "common/session/same.h"
 #include "common/wire/control.h"
 #include "common/wire/tasks.h"
 #include "master/top.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,15 +104,38 @@ wf_status wf_master_submit(wf_master *m, const char *name, const char *text, con
                           err); /* it may say more epochs; the digest guards the model */
 }
 
+/* Against what the job has made. */
+static wf_status check_made(const wf_job *j, const wf_job_conf *conf, int64_t from_step,
+                            wf_err *err)
+{
+    uint64_t made = from_step < 0 ? j->latest : (uint64_t)from_step;
+    wf_job_conf *before = NULL;
+    wf_status rc;
+
+    if (made == UINT64_MAX)
+        return WF_OK;
+    if (conf->steps && conf->steps < made)
+        return wf_fail(err, WF_USAGE, "give more of them, or go back with --from STEP",
+                       "%s has made %" PRIu64 " steps, and \"steps\" is to be %" PRIu64, j->name,
+                       made, conf->steps);
+    rc = wf_job_parse(j->text, strlen(j->text), j->path, &before, err);
+    if (rc == WF_OK)
+        rc = wf_job_same_slots(before, conf, j->name, err);
+    wf_job_free(&before);
+    return rc;
+}
+
 /* What is known without compiling. */
-static wf_status check_change(const wf_master *m, const wf_job_conf *conf, wf_err *err)
+static wf_status check_change(const wf_master *m, const wf_job *j, const wf_job_conf *conf,
+                              int64_t from_step, wf_err *err)
 {
     const wf_strategy *strategy;
     wf_opt opt;
 
     WF_TRY(wf_strategy_of_job(conf, m->n_ps, m->n_workers, &strategy, err));
     WF_TRY(wf_strategy_check_backups(conf, strategy, m->n_workers, err));
-    return wf_compile_optimizer_of_job(conf, &opt, err);
+    WF_TRY(wf_compile_optimizer_of_job(conf, &opt, err));
+    return check_made(j, conf, from_step, err);
 }
 
 /* What the job goes on with if it does not compile with `text`. Of several changes of which none
@@ -149,7 +174,8 @@ wf_status wf_master_take_text_back(wf_master *m, wf_job *j, wf_err *err)
     return rc;
 }
 
-wf_status wf_master_change(wf_master *m, const char *name, size_t n, char *const set[], wf_err *err)
+wf_status wf_master_change(wf_master *m, const char *name, int64_t from_step, size_t n,
+                           char *const set[], wf_err *err)
 {
     wf_job *j = wf_job_find(m, name);
     wf_job_conf *conf = NULL;
@@ -176,7 +202,7 @@ wf_status wf_master_change(wf_master *m, const char *name, size_t n, char *const
     if (rc == WF_OK)
         rc = wf_job_parse(text, strlen(text), j->path, &conf, err);
     if (rc == WF_OK)
-        rc = check_change(m, conf, err);
+        rc = check_change(m, j, conf, from_step, err);
     wf_job_free(&conf);
     if (rc == WF_OK)
         rc = change_text(m, j, text, err);
@@ -303,7 +329,7 @@ static wf_status act(wf_master *m, const Weft__Ask *ask, wf_err *err)
     if (strcmp(ask->command, "submit") == 0)
         return wf_master_submit(m, ask->job, ask->text, ask->path, ask->resume, err);
     if (strcmp(ask->command, "recover") == 0 && ask->n_set)
-        WF_TRY(wf_master_change(m, ask->job, ask->n_set, ask->set, err));
+        WF_TRY(wf_master_change(m, ask->job, ask->from_step, ask->n_set, ask->set, err));
     if (strcmp(ask->command, "recover") == 0)
         return recover(m, ask->job, ask->from_step, ask->n_set > 0, err);
     if (strcmp(ask->command, "stop") == 0)

@@ -186,8 +186,11 @@ wf_status wf_faults_take_found(wf_master *m, wf_job *j, const wf_member *who, wf
     if (!j->prepared && found.train_records == 0) /* data may grow: this master will know */
         return WF_OK;
     if (e->train_records && e->train_records != found.train_records) {
-        wf_fail(&why, WF_MISMATCH, hint, "one worker finds %lu training records, another %lu",
-                (unsigned long)e->train_records, (unsigned long)found.train_records);
+        wf_fail(&why, WF_MISMATCH,
+                "give every worker the same files, and train other files in a new run",
+                "%s finds %lu training records, where %lu were found before",
+                wf_task_str(who->task, text, sizeof text), (unsigned long)found.train_records,
+                (unsigned long)e->train_records);
         return wf_master_fail_job(m, j, &why, err);
     }
     if (e->train_digest && found.train_digest && e->train_digest != found.train_digest) {

@@ -186,10 +186,11 @@ WF_MUST_USE wf_status wf_master_submit(wf_master *m, const char *job, const char
 /* Stops a job with a checkpoint. Errors: WF_NOTFOUND; WF_INVALID when it is over. */
 WF_MUST_USE wf_status wf_master_stop(wf_master *m, const char *job, wf_err *err);
 /* Changes numbers of a job that is over: `set` [n] as "KEY=VALUE"; a recovery then goes on with
- * them, or takes them back if the job does not compile with them. Errors: WF_NOTFOUND, WF_EXISTS
- * while it runs, WF_USAGE for what may not change. */
-WF_MUST_USE wf_status wf_master_change(wf_master *m, const char *job, size_t n, char *const set[],
-                                       wf_err *err);
+ * them, from step from_step or from the latest checkpoint (-1), or takes them back if the job does
+ * not compile with them. Errors: WF_NOTFOUND, WF_EXISTS while it runs, WF_USAGE for what may not
+ * change, WF_MISMATCH for an optimizer whose state the checkpoints lack. */
+WF_MUST_USE wf_status wf_master_change(wf_master *m, const char *job, int64_t from_step, size_t n,
+                                       char *const set[], wf_err *err);
 WF_MUST_USE wf_status wf_master_recover(wf_master *m, const char *job, int64_t from_step,
                                         wf_err *err);
 

@@ -7,6 +7,8 @@
 #include "cmd/cli/place.h"
 #include "cmd/cli/super.h"
 #include "cmd/cli/term.h"
+#include "common/base/disk.h"
+#include "common/ckpt/ckpt.h"
 #include "common/compile/compile.h"
 #include "common/session/runs.h"
 #include "common/session/same.h"
@@ -103,6 +105,51 @@ void wf_submission_close(wf_submission *s)
     wf_bytes_close(&s->text);
 }
 
+/* Where the newest checkpoint of a run was made. */
+typedef struct place_in_run {
+    bool is_known;
+    uint64_t step;
+    bool within; /* an epoch */
+} place_in_run;
+
+static bool is_within(const wf_ckpt_ledger *l)
+{
+    return l->n_open > 0 ||
+           (l->n_finished > 0 && (l->finished[0].begin > 0 || l->finished[0].end < l->records));
+}
+
+static place_in_run find_place(const wf_cluster_conf *conf, const char *run)
+{
+    wf_arena *arena = wf_arena_new(0);
+    place_in_run place = {0};
+    wf_ckpt_entry *e = NULL;
+    wf_ckpt *c = NULL;
+    size_t n = 0, i = 0;
+    wf_err why;
+
+    if (arena &&
+        wf_ckpt_list(wf_disk_posix(), conf->checkpoint_dir, run, arena, &e, &n, &why) != WF_OK)
+        n = 0;
+    while (i < n && e[i].fault)
+        i++;
+    if (i < n && wf_ckpt_open_entry(wf_disk_posix(), conf->checkpoint_dir, run, &e[i], false, &c,
+                                    &why) == WF_OK)
+        place = (place_in_run){true, e[i].step, is_within(&wf_ckpt_manifest(c)->ledger)};
+    wf_ckpt_close(&c);
+    wf_arena_free(&arena);
+    return place;
+}
+
+static wf_status check_steps(const wf_submission *s, const place_in_run *at, const char *run,
+                             wf_err *err)
+{
+    if (!at->is_known || !s->job->steps || s->job->steps >= at->step)
+        return WF_OK;
+    return wf_fail(err, WF_USAGE, "give more of them, or train a new run without --resume",
+                   "%s has made %" PRIu64 " steps, and \"steps\" is %" PRIu64, run, at->step,
+                   s->job->steps);
+}
+
 /* What the run was submitted with here is compared; where there is no copy, the master compares
  * digests when it restores. */
 static wf_status check_same(const wf_cluster_conf *conf, const wf_submission *s, const char *run,
@@ -110,28 +157,34 @@ static wf_status check_same(const wf_cluster_conf *conf, const wf_submission *s,
 {
     char path[PATH_MAX], same[WF_RUN_NAME];
     wf_bytes text = {0};
+    place_in_run at = find_place(conf, run);
     wf_job_conf *before = NULL;
     wf_err ignored;
     wf_status rc;
 
+    WF_TRY(check_steps(s, &at, run, err));
     rc = wf_place_job(conf, run, path, same, &text, &ignored);
     if (rc == WF_OK)
         rc = wf_job_parse(wf_bytes_str(&text), text.size, path, &before, &ignored);
     wf_bytes_close(&text);
     rc = rc == WF_OK ? wf_job_same_model(before, s->job, run, err) : WF_OK;
+    if (rc == WF_OK && before)
+        rc = wf_job_same_order(before, s->job, at.within, run, err);
+    if (rc == WF_OK && before && at.is_known)
+        rc = wf_job_same_slots(before, s->job, run, err);
     wf_job_free(&before);
     return rc;
 }
 
 /* A resumed run that has trained all its epochs ends at once: that is said, or it looks trained. */
-static void say_if_complete(const json_t *job, const wf_submission *s)
+static void say_if_complete(const wf_cluster_conf *conf, const json_t *job, const wf_submission *s)
 {
     uint32_t epoch = (uint32_t)wf_number_of(job, "epoch");
     uint64_t step = (uint64_t)wf_number_of(job, "step");
     bool steps = s->job->steps && step >= s->job->steps;
 
     if (!s->options.resume || strcmp(wf_text_of(job, "state"), "done") != 0 ||
-        (!steps && epoch < s->job->epochs))
+        (!steps && (epoch < s->job->epochs || find_place(conf, s->run).within)))
         return;
     wf_term_print(stderr, "%s is complete: all its %s are trained; to train on, add --set %s=N\n",
                   s->run, steps ? "steps" : "epochs", steps ? "steps" : "epochs");
@@ -147,7 +200,7 @@ static wf_status choose_run(const wf_cluster_conf *conf, json_t *picture, wf_sub
     WF_TRY(wf_place_runs_of(conf, &runs, err));
     WF_TRY(wf_runs_choose(runs.dirs, s->job->name, job ? json_integer_value(number) : -1,
                           s->options.resume, s->run, err));
-    say_if_complete(job, s);
+    say_if_complete(conf, job, s);
     return WF_OK;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common/session/same.c */
 #include "common/session/same.h"
+#include "common/base/size.h"
 #include "common/ckpt/pretrained.h"
 #include "common/compile/compile.h"
 #include "common/graph/op.h"
@@ -58,6 +59,9 @@ static bool variables_differ(const wf_compiled *was, const wf_compiled *is, char
         else if (!same_shape(v, now))
             snprintf(says, SAYS, "the variable \"%.100s\" was %.150s, and is %.150s", v->name,
                      shape(v, one, sizeof one), shape(now, other, sizeof other));
+        else if ((v->kind == WF_VAR_TRAINABLE) != (now->kind == WF_VAR_TRAINABLE))
+            snprintf(says, SAYS, "the variable \"%.100s\" was %s, and is not now", v->name,
+                     v->kind == WF_VAR_TRAINABLE ? "trained" : "frozen");
         else
             continue;
         return true;
@@ -113,4 +117,57 @@ wf_status wf_job_same_model(const wf_job_conf *before, const wf_job_conf *now, c
     wf_compiled_free(&was);
     wf_compiled_free(&is);
     return rc;
+}
+
+/* ---- the order of records ---- */
+
+wf_status wf_job_same_order(const wf_job_conf *before, const wf_job_conf *now, bool within,
+                            const char *run, wf_err *err)
+{
+    const struct {
+        const char *key;
+        bool same;
+    } rows[] = {
+        {"data.validation_split", before->validation_split == now->validation_split},
+        {"data.sequence_length", before->sequence_length == now->sequence_length},
+        {"data.sequence_stride", before->sequence_stride == now->sequence_stride},
+        {"data.records", before->synthetic_records == now->synthetic_records},
+        {"seed", !within || before->seed == now->seed},
+        {"data.shuffle", !within || before->shuffle == now->shuffle},
+    };
+
+    for (size_t i = 0; i < WF_COUNT(rows); i++)
+        if (!rows[i].same)
+            return wf_fail(err, WF_MISMATCH,
+                           "change that back, or train a new run without --resume",
+                           "another \"%s\" would give %s other records than those it has counted",
+                           rows[i].key, run);
+    return WF_OK;
+}
+
+/* ---- the optimizer's state ---- */
+
+static bool has_slot(const wf_opt *opt, const char *name)
+{
+    for (uint32_t i = 0; i < wf_opt_n_slots(opt); i++)
+        if (strcmp(wf_opt_slot_name(opt, i), name) == 0)
+            return true;
+    return false;
+}
+
+wf_status wf_job_same_slots(const wf_job_conf *before, const wf_job_conf *now, const char *run,
+                            wf_err *err)
+{
+    wf_opt was, is;
+
+    WF_TRY(wf_compile_optimizer_of_job(before, &was, err));
+    WF_TRY(wf_compile_optimizer_of_job(now, &is, err));
+    for (uint32_t i = 0; i < wf_opt_n_slots(&is); i++)
+        if (!has_slot(&was, wf_opt_slot_name(&is, i)))
+            return wf_fail(err, WF_MISMATCH,
+                           "change the optimizer back, or train with it in a new run",
+                           "the optimizer needs \"%s\" of each variable, and checkpoints of %s do "
+                           "not have it",
+                           wf_opt_slot_name(&is, i), run);
+    return WF_OK;
 }

@@ -95,6 +95,46 @@ def resume_refuses_another_model_before_it_changes_anything(weft):
               "recover of a job that is done")
 
 
+def resume_keeps_the_records_of_an_epoch(weft):
+    """Another order within an epoch would train some of its records twice, and others never."""
+    with Cluster(weft) as c:
+        for steps, within in (40, True), (64, False):  # of 64 in an epoch
+            small.write_job(c, epochs=3)
+            c.must("train", "small.yaml", "--set", f"steps={steps}")
+            for key, old, new, code in (("seed", "seed: 1", "seed: 2", within),
+                                        ("data.shuffle", "  split", "  shuffle: false\n  split", within),
+                                        ("data.validation_split", "  eval: {x: x.npy, y: y.npy}", "  validation_split: 0.5", True)):
+                small.write_job(c, epochs=3, change=[(old, new)])
+                result = c.must("train", "small.yaml", "--resume", "--set", f"steps={steps}", code=int(code))
+                check(not code or f'another "{key}" would give small#' in one_sentence(result.err), f"{steps}: {result}")
+        small.write_job(c, change=[("seed: 1", "freeze: [dense/kernel]")])
+        said = one_sentence(c.must("train", "small.yaml", "--resume", code=1).err)
+        check('another model: the variable "dense/kernel" was trained, and is not now' in said, said)
+
+
+def a_run_goes_on_with_what_it_has_made(weft):
+    """Not with fewer steps, nor with an optimizer whose state it lacks; and one that "steps" ended is within its epoch."""
+    with Cluster(weft) as c:
+        small.write_job(c, epochs=1)
+        c.must("up")
+        c.must("train", "small.yaml", "--set", "steps=40")
+        for words, says in ((["recover", "small", "--set", "steps=39"], 'small#1 has made 40 steps, and "steps" is to be 39'),
+                            (["recover", "small", "--set", "optimizer.momentum=0.9"],
+                             'needs "momentum" of each variable, and checkpoints of small#1 do not have it'),
+                            (["train", "small.yaml", "--resume", "--set", "steps=39"], 'small#1 has made 40 steps, and "steps" is 39'),
+                            (["train", "small.yaml", "--resume", "--set", "optimizer.momentum=0.9"],
+                             'needs "momentum" of each variable')):
+            said = c.run(*words)
+            check(said.code in (1, 2) and says in one_sentence(said.err), str(said))
+        check(c.job("small")["state"] == "done", str(c.job("small")))
+        said = c.must("train", "small.yaml", "--resume").err
+        check("begins from step 40; it continues in epoch 1\n" in said and "is complete" not in said, said)
+        check(c.job("small")["step"] == 64, str(c.job("small")))
+        said = c.must("recover", "small", "--from", "40", "--set", "steps=50").err  # fewer than there are now
+        check(c.job("small")["step"] == 50, said)
+        c.must("down")
+
+
 def removed_is_gone_with_and_without_a_cluster(weft):
     with Cluster(weft) as c:
         small.write_job(c, epochs=1)
@@ -153,4 +193,5 @@ def a_check_finds_what_training_would(weft):
 
 main([a_job_is_trained_again_and_again, what_is_under_way_is_not_trained_twice,
       a_failed_job_is_trained_again, resume_refuses_another_model_before_it_changes_anything,
+      resume_keeps_the_records_of_an_epoch, a_run_goes_on_with_what_it_has_made,
       removed_is_gone_with_and_without_a_cluster, a_check_finds_what_training_would])
