@@ -203,25 +203,43 @@ wf_status wf_disk_make_dirs(wf_disk *d, const char *path, wf_err *err)
     }
 }
 
-wf_status wf_disk_remove_dir(wf_disk *d, const char *path, wf_err *err)
+/* *gone: there is no such folder. */
+static wf_status remove_what_is_there(wf_disk *d, const char *path, bool *gone, wf_err *err)
 {
     wf_arena *arena = wf_arena_new(0);
     const char *const *names;
-    size_t n;
+    size_t n = 0;
     wf_status rc;
 
     if (!arena)
         return wf_fail_nomem(err, 0);
     rc = wf_disk_list(d, path, arena, &names, &n, err);
+    *gone = rc == WF_NOTFOUND;
     for (size_t i = 0; rc == WF_OK && i < n; i++) {
         const char *file = wf_arena_printf(arena, "%s/%s", path, names[i]);
 
         rc = file ? wf_disk_remove(d, file, err) : wf_fail_nomem(err, 0);
+        rc = rc == WF_NOTFOUND ? WF_OK : rc; /* its owner was faster */
     }
     if (rc == WF_OK)
         rc = wf_disk_remove(d, path, err);
     wf_arena_free(&arena);
-    return rc == WF_NOTFOUND ? WF_OK : rc;
+    return rc;
+}
+
+/* Another process may be about to add a file, until it hears that this is not wanted any more. */
+wf_status wf_disk_remove_dir(wf_disk *d, const char *path, wf_err *err)
+{
+    enum { TIMES = 4 };
+    bool gone = false;
+    wf_status rc = WF_OK;
+
+    for (int i = 0; i < TIMES; i++) {
+        rc = remove_what_is_there(d, path, &gone, err);
+        if (rc != WF_IO || gone)
+            break;
+    }
+    return gone || rc == WF_NOTFOUND ? WF_OK : rc;
 }
 
 bool wf_disk_exists(wf_disk *d, const char *path)

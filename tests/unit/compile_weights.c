@@ -93,8 +93,8 @@ static void a_pattern_that_matches_nothing_is_refused(void **state)
     assert_int_equal(refused(&spec, &err), WF_USAGE);
     assert_says(err, "job.yaml:9: freeze: \"*/kernle\" matches no variable; there is \"dense");
     spec.freeze = all;
-    assert_int_equal(refused(&spec, &err), WF_INVALID);
-    assert_says(err, "no trainable variable");
+    assert_int_equal(refused(&spec, &err), WF_USAGE);
+    assert_says(err, "job.yaml:9: \"freeze\" leaves no variable to train");
 }
 
 static void weights_of_a_file_are_the_first_ones(void **state)

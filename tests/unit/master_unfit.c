@@ -116,7 +116,7 @@ static void find(stage *s, const uint64_t records[2], const uint64_t digest[2], 
 
 static void workers_that_find_other_numbers_of_records_fail_the_job(void **state)
 {
-    find(*state, (const uint64_t[]){8, 9}, (const uint64_t[]){5, 5}, "training records, another ");
+    find(*state, (const uint64_t[]){8, 9}, (const uint64_t[]){5, 5}, "training records, where ");
 }
 
 static void workers_that_find_other_content_fail_the_job(void **state)
