@@ -18,8 +18,8 @@ _FAMILIES: dict[str, Family] = {"optimizer": optimizers._FAMILY, "loss": losses.
                                 "metrics": metrics_._FAMILY}
 
 
-def whole(value: Any, what: str, least: int = 1) -> int:
-    """A whole number of at least `least`.
+def whole(value: Any, what: str, least: int = 1, most: int | None = None) -> int:
+    """A whole number of at least `least`, and at most `most`.
 
     >>> whole(1.9, "batch_size")
     Traceback (most recent call last):
@@ -30,9 +30,38 @@ def whole(value: Any, what: str, least: int = 1) -> int:
     except TypeError:
         said = repr(value) if isinstance(value, (str, float)) else f"a {type(value).__name__}"
         raise errors.WrongType(f"{what} is {said}", f"give a whole number from {least}") from None
-    if number < least:
-        raise errors.Invalid(f"{what} is {number}", f"give a whole number from {least}")
+    if number < least or (most is not None and number > most):
+        raise errors.Invalid(f"{what} is {number}", f"give a whole number from {least}"
+                             + ("" if most is None else f" to {most}"))
     return number
+
+
+def by_number(class_weight: Any) -> dict[int, float]:
+    """class_weight as a job file has it.
+
+    >>> by_number({0: 1, "1": 2.5})
+    {0: 1.0, 1: 2.5}
+    """
+    if not isinstance(class_weight, dict):
+        raise errors.WrongType(f"class_weight is {class_weight!r}", "give a dict: {0: 1.0, 1: 5.0}")
+    out = {}
+    for name, weight in class_weight.items():
+        try:
+            number = int(name)
+        except (TypeError, ValueError, OverflowError):
+            number = -1
+        if number < 0 or (number != name and not isinstance(name, str)):
+            raise errors.WrongType(f"class_weight has the class {name!r}",
+                                   "give class numbers, from 0: {0: 1.0, 1: 5.0}")
+        try:
+            out[number] = float(weight)
+        except (TypeError, ValueError):
+            raise errors.WrongType(f"class_weight of class {number} is {weight!r}",
+                                   "give a number from 0 to 1e30") from None
+        if not 0 <= out[number] <= 1e30:  # NaN is neither
+            raise errors.Invalid(f"class_weight of class {number} is {out[number]}",
+                                 "give a number from 0 to 1e30")
+    return out
 
 
 def refuse(what: str, value: Any, instead: str, default: Any = None) -> None:
@@ -64,9 +93,9 @@ def _one(value: Any, what: str) -> Any:
     if callable(value):
         raise errors.WrongType(f"{what}: weft takes no Python functions as {module[5:]}",
                                f"give a name, or one of {module}")
-    if not isinstance(value, dict):
-        raise errors.WrongType(f"{what}: {value!r} is none of weft's",
-                               f"give a name, or one of {module}")
+    if not isinstance(value, dict) or len(value) != 1:
+        kind = errors.Invalid if isinstance(value, dict) else errors.WrongType
+        raise kind(f"{what}: {value!r} is none of weft's", f"give a name, or one of {module}")
     return value
 
 
@@ -79,8 +108,15 @@ def _by_output(value: Any, names: Sequence[str], what: str) -> dict[str, Any] | 
                 f"{what} has {len(value)} entries, and the model {len(names)} outputs",
                 f"they are: {', '.join(names)}")
         value = dict(zip(names, value))
-    if not isinstance(value, dict) or not value or not set(value) <= set(names):
+    if not isinstance(value, dict) or not value:
         return None
+    others = [n for n in value if n not in names]
+    options = next(iter(value.values()))
+    if others and len(value) == 1 and (options is None or isinstance(options, dict)):
+        return None  # a kind with its options
+    if others:
+        raise errors.Invalid(f"{what}: the model has no output {others[0]!r}",
+                             f"it has {', '.join(names)}")
     return {n: v for n, v in value.items() if v is not None}
 
 
@@ -149,11 +185,6 @@ class Compiled:
         by = None
         if isinstance(metrics, dict) or nested or (several and lists and len(self.outputs) > 1):
             by = _by_output(metrics, self.outputs, "metrics")
-        if by is None and isinstance(metrics, dict) and any(
-                isinstance(v, (list, tuple)) for v in metrics.values()):
-            unknown = next(n for n in metrics if n not in self.outputs)
-            raise errors.Invalid(f"metrics names {unknown!r}, which is no output of the model",
-                                 f"there are: {', '.join(self.outputs)}")
         if by is None:
             own = _metrics(metrics)
             return {self.outputs[0]: own} if several and own else own

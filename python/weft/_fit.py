@@ -6,11 +6,14 @@ Ctrl-C is met between two reports, never within a call of libweft.
 """
 from __future__ import annotations
 
+import atexit
+import contextlib
 import ctypes
 import os
 import queue
 import re
 import threading
+import time
 from typing import TYPE_CHECKING, Any, Callable, Sequence
 
 from . import _lib, _progress, errors
@@ -23,6 +26,11 @@ if TYPE_CHECKING:
     from .model import Model
 
 REPORT_MS = 100
+EXIT_S = 60.0  # the longest that the interpreter's end waits for a step of a daemon thread
+AFTER_S = 5.0  # and then for callbacks, weights and files
+
+_under_way: set["Training"] = set()
+_ended = threading.Event()
 
 
 def _metrics(n: int, rows: Any) -> dict[str, float]:
@@ -31,16 +39,15 @@ def _metrics(n: int, rows: Any) -> dict[str, float]:
 
 class Training:
     """One call of weft_fit. `interrupted`: Ctrl-C was pressed; `error`: what `look` raised;
-    `number`: of the run, 0 before it has one."""
+    `number`: of the run, 0 before it has one; `lock`: the model's, which its caller holds."""
 
     def __init__(self, job: Job, folder: str, checkpoint_dir: str, threads: int,
-                 device: str | None, temporary: bool, optimizer: List | None):
-        self.job = job
+                 device: bytes | None, temporary: bool, optimizer: List | None, lock: Any):
+        self.job, self.lock = job, lock
         self.callback = _lib.REPORT(self._report)
         self.options = _lib.CFitOptions(
             folder.encode(), checkpoint_dir.encode(), threads, 0, REPORT_MS, self.callback, None,
-            _lib.encoded(device, "device") if device else None, int(temporary),
-            optimizer.handle.pointer if optimizer else None)
+            device, int(temporary), optimizer.handle.pointer if optimizer else None)
         self.optimizer = optimizer  # stays as long as it is lent
         self.reports: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self.answered = threading.Event()
@@ -48,6 +55,7 @@ class Training:
         self.number = 0
         self.error: BaseException | None = None
         self.ended: BaseException | None = None
+        self.thread: threading.Thread | None = None
 
     def _report(self, _arg: Any, p: Any) -> int:
         """In the training's thread: hands a report over and waits until it was looked at."""
@@ -82,7 +90,11 @@ class Training:
     def run(self, look: Callable[[dict[str, Any]], bool]) -> None:
         """Trains; `look` gets each report, and says whether to stop. Raises how the training
         failed; Stopped after a stop. Where `look` raised, the training stops as after Ctrl-C."""
-        thread = threading.Thread(target=self._train, name="weft.fit")
+        if _ended.is_set() and threading.current_thread().daemon:
+            threading.Event().wait()  # for the end of the process
+        # A thread that is no daemon would be waited for before _end_all can stop it.
+        self.thread = thread = threading.Thread(target=self._train, name="weft.fit", daemon=True)
+        _under_way.add(self)
         thread.start()
         r: dict[str, Any] | None = {}
         while r is not None:
@@ -99,6 +111,29 @@ class Training:
         thread.join()
         if self.ended:
             raise self.ended
+
+    def close(self) -> None:
+        """Its caller has the weights."""
+        _under_way.discard(self)
+
+
+@atexit.register
+def _end_all() -> None:
+    """Stops what daemon threads train, and waits until they have left `fit`: threads of libweft
+    must not run on while the process is torn down. Other threads have ended by now."""
+    _ended.set()
+    mine = [t for t in list(_under_way) if t.job.handle.pid == os.getpid()]
+    for t in mine:
+        t.stop = True
+        t.answered.set()
+    with contextlib.suppress(KeyboardInterrupt):  # who presses Ctrl-C does not want to wait
+        until = time.monotonic() + EXIT_S
+        for t in mine:
+            if t.thread is not None and t.thread.is_alive():
+                t.thread.join(max(0.0, until - time.monotonic()))
+        until = time.monotonic() + AFTER_S
+        for t in mine:  # and keeps the lock: the thread begins nothing new with the model
+            t.lock.acquire(timeout=max(0.0, until - time.monotonic()))
 
 
 class Watch:

@@ -7,6 +7,7 @@ Keras gives the kinds, and the options that may be given without a name.
 from __future__ import annotations
 
 import difflib
+import re
 from typing import Any
 
 from . import errors
@@ -35,10 +36,42 @@ def spec(value: Any, what: str) -> Any:
         return value
     if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:  # a number of numpy's
         return value.item()
-    raise errors.WrongType(f"{what}: {value!r} of {type(value).__module__}.{type(value).__name__} "
-                           "is none of weft's",
-                           f'give a name, as "{type(value).__name__}" in small letters, or one of '
-                           "weft.layers, weft.optimizers, weft.losses, weft.metrics, weft.callbacks")
+    raise _refused(value, what)
+
+
+def _refused(value: Any, what: str) -> errors.Error:
+    """An object that a job file cannot have, with what to give instead."""
+    if isinstance(value, Kind):
+        return errors.WrongType(f"{what}: {value.__name__} is a class",
+                                f"call it: {value.__name__}()")
+    kind = value if isinstance(value, type) else type(value)
+    home = kind.__module__.partition(".")[0]
+    named = getattr(value, "__name__", "")
+    if callable(value) and not isinstance(value, type) and named:
+        return errors.WrongType(
+            f"{what}: weft takes no Python functions",
+            f'give its name: "{named}"' if named.isidentifier() else 'give a name, as "relu"')
+    from . import callbacks, layers, losses, metrics, optimizers
+    for module in (layers, optimizers, losses, metrics, callbacks):
+        if kind.__name__ in module._FAMILY.kinds:
+            return errors.WrongType(f"{what}: {kind.__module__}.{kind.__name__} is none of weft's",
+                                    f"give {module.__name__}.{kind.__name__}(...)")
+    hint = "give a name, or one of weft.layers, weft.optimizers, weft.losses, weft.metrics, " \
+           "weft.callbacks"
+    if home == "keras" and any(word in kind.__module__ for word in ("initializers", "regularizers")):
+        name = _lower(kind.__name__)
+        hint = f'give its name: "{name}", or with options: {{"{name}": {{...}}}}'
+    return errors.WrongType(f"{what}: {value!r} of {kind.__module__}.{kind.__name__} is none of "
+                            "weft's", hint)
+
+
+def _lower(name: str) -> str:
+    """As a job file writes a name of Keras's.
+
+    >>> _lower("HeNormal"), _lower("L1L2")
+    ('he_normal', 'l1_l2')
+    """
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 class Kind:

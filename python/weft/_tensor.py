@@ -38,7 +38,7 @@ def as_array(value: Any, what: str) -> "np.ndarray":
             value = value.resolve_conj().resolve_neg()
     table = columns(value)
     if isinstance(value, np.ndarray):
-        array = value
+        array = _unmasked(value, what) if isinstance(value, np.ma.MaskedArray) else value
     elif table is not None:
         array = _side_by_side(value, table, what)
     elif hasattr(value, "to_numpy"):
@@ -57,6 +57,17 @@ def as_array(value: Any, what: str) -> "np.ndarray":
             raise errors.ShapeError(f"{what}: it is no array ({e})",
                                     "give rows of one length", "WEFT_SHAPE") from None
     return _settle_dtype(array, what)
+
+
+def _unmasked(value: Any, what: str) -> "np.ndarray":
+    """The numbers of a masked array of numpy's, if none is masked."""
+    import numpy as np
+    masked = np.ma.getmaskarray(value)
+    if masked.any():
+        at = int(np.argwhere(masked)[0][0]) if masked.ndim else 0
+        raise errors.Invalid(f"{what}: record {at} is masked, {int(masked.sum())} numbers are in all",
+                             "leave such records out, or fill them: array.filled(0)")
+    return value.data
 
 
 def columns(table: Any) -> list[tuple[str, Any]] | None:

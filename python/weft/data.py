@@ -39,20 +39,29 @@ def is_batches(x: Any) -> bool:
         hasattr(x, "on_epoch_end") and hasattr(x, "__getitem__") and hasattr(x, "__len__"))
 
 
-def gather(batches: Any, steps: int | None = None) -> tuple[Any, Any, Any]:
-    """All batches (x, y, sample_weight) of a generator or loader, or the first `steps`, as one each;
-    what they do not have is None. A batch is x, (x,), (x, y) or (x, y, sample_weight); each of
-    these is an array, a dict of arrays, or a tuple or list of arrays, which comes back as a tuple.
+def draws(batches: Any) -> bool:
+    """Whether it is a DataLoader whose sampler draws records at random."""
+    sampler = getattr(batches, "sampler", None)  # one of a batch_sampler goes before
+    sampler = getattr(getattr(batches, "batch_sampler", None), "sampler", sampler)
+    return getattr(sampler, "shuffle", False) is True or any(  # of DistributedSampler
+        "Random" in kind.__name__ for kind in type(sampler).__mro__)
 
-    >>> x, y, w = gather(iter([([[1.0]], [0]), ([[2.0]], [1])]))
-    >>> x.tolist(), y.tolist(), w
-    ([[1.0], [2.0]], [0, 1], None)
+
+def gather(batches: Any, steps: int | None = None) -> tuple[Any, Any, Any, int]:
+    """All batches (x, y, sample_weight) of a generator or loader, or the first `steps`, as one each,
+    and the number of records of the first batch; what they do not have is None. A batch is x, (x,),
+    (x, y) or (x, y, sample_weight); each of these is an array, a dict of arrays, or a tuple or list
+    of arrays, which comes back as a tuple.
+
+    >>> x, y, w, n = gather(iter([([[1.0]], [0]), ([[2.0]], [1])]))
+    >>> x.tolist(), y.tolist(), w, n
+    ([[1.0], [2.0]], [0, 1], None, 1)
     """
     if steps is not None and (not isinstance(steps, numbers.Integral) or steps < 1):
         raise errors.Invalid(f"steps_per_epoch is {steps!r}, and an epoch has at least one step",
                              "give the number of batches of an epoch, or leave it out")
     kind = type(batches).__name__
-    held, parts = 0, []
+    held, size, parts = 0, 0, []
     for i, batch in enumerate(itertools.islice(_each(batches), steps)):
         three = _three(batch)
         for word, part, first in zip(_PARTS, three, parts[0] if parts else three):
@@ -60,7 +69,9 @@ def gather(batches: Any, steps: int | None = None) -> tuple[Any, Any, Any]:
                 raise errors.Invalid(
                     f"batch {i + 1} of the {kind} has {_form(part, word)}, and batch 1 has "
                     f"{_form(first, word)}", "give all batches the same parts")
-        held += sum(_bytes(p) for p in three)
+        n = _records(three, f"batch {i + 1} of the {kind}")
+        size = size or n
+        held += sum(a.nbytes for p in three for a in _arrays(p))
         if held > LIMIT_BYTES:
             raise errors.OutOfMemory(
                 f"the batches of {kind} hold more than {LIMIT_BYTES} bytes after "
@@ -72,7 +83,7 @@ def gather(batches: Any, steps: int | None = None) -> tuple[Any, Any, Any]:
         raise errors.Invalid(f"{kind} gives no batch",
                              "a generator that was used up gives nothing again: make a new one")
     x, y, w = (_join([p[k] for p in parts]) for k in range(3))
-    return x, y, w
+    return x, y, w, size
 
 
 _PARTS = ("x", "y", "sample_weight")
@@ -117,12 +128,30 @@ def _own(part: Any) -> Any:
     return None if part is None else as_array(part, "a batch").copy()
 
 
-def _bytes(part: Any) -> int:
+def _arrays(part: Any) -> list["np.ndarray"]:
+    """All of a part."""
     if isinstance(part, dict):
-        return sum(_bytes(v) for v in part.values())
+        part = tuple(part.values())
     if isinstance(part, tuple):
-        return sum(_bytes(v) for v in part)
-    return 0 if part is None else part.nbytes
+        return [a for v in part for a in _arrays(v)]
+    return [] if part is None else [part]
+
+
+def _records(batch: Sequence[Any], what: str) -> int:
+    """How many a batch has. One record, without a batch's axis, has other numbers in its parts."""
+    counts = [(word, a.shape[0] if a.ndim else None)
+              for word, part in zip(_PARTS, batch) for a in _arrays(part)]
+    first = counts[0][1] if counts else 0
+    for word, n in counts:
+        if n is None or n != first:
+            said = " and ".join(
+                ("a single number" if m is None else f"{m} row{'s' * (m != 1)}") + f" for {w}"
+                for w, m in dict.fromkeys((counts[0], (word, n))))
+            raise errors.ShapeError(
+                f"{what} has {said}: it is a single record, or its parts do not go together",
+                "give batches: dataset.batch(32) of tf.data, DataLoader(data, batch_size=32)",
+                "WEFT_SHAPE")
+    return first or 0
 
 
 def _join(parts: Sequence[Any]) -> Any:

@@ -11,9 +11,9 @@ import threading
 from typing import TYPE_CHECKING, Any, Iterator, Sequence
 
 from . import _lib, _progress, callbacks as callbacks_, data, errors
-from ._compile import Compiled, check_records, refuse, whole
+from ._compile import Compiled, by_number, check_records, refuse, whole
 from ._fit import Training, Watch
-from ._items import spec
+from ._items import Item, spec
 from ._job import Job, plain_errors
 from ._tensor import List, View
 from .callbacks import Callback
@@ -63,6 +63,10 @@ class Model(Weights):
         >>> m.count_params()
         7850
         """
+        if isinstance(layers, (Item, Input)) or not hasattr(layers, "__iter__"):
+            raise errors.WrongType(f"from_layers got {layers!r}",
+                                   "give a list: [weft.Input([4]), weft.layers.Dense(3)]")
+        layers = list(layers)  # a generator is walked once
         inputs = [x for x in layers if isinstance(x, Input)]
         rest = [x for x in layers if not isinstance(x, Input)]
         if not inputs or not rest:
@@ -79,15 +83,16 @@ class Model(Weights):
         return cls(source, seed)
 
     @classmethod
-    def from_onnx(cls, path: str | os.PathLike[str], *, freeze: Sequence[str] = ()) -> "Model":
+    def from_onnx(cls, path: str | os.PathLike[str], *, freeze: str | Sequence[str] = ()
+                  ) -> "Model":
         """The model of an ONNX file, which has to stay where it is while the model is used.
-        `freeze`: patterns of names of variables that are not to be trained."""
+        `freeze`: patterns of names of variables that are not to be trained, or one."""
         full = os.path.abspath(os.fspath(path))
         if not os.path.exists(full):
             raise errors.NotFound(f"there is no file {full}", "correct the path", "WEFT_NOTFOUND")
         source: dict[str, Any] = {"onnx": full}
         if freeze:
-            source["freeze"] = list(freeze)
+            source["freeze"] = [freeze] if isinstance(freeze, str) else list(freeze)
         return cls(source)
 
     @classmethod
@@ -190,7 +195,7 @@ class Model(Weights):
 
     def fit(self, x: Any = None, y: Any = None, batch_size: int | None = None, epochs: int = 1,
             verbose: Any = "auto", callbacks: Any = None, validation_split: float = 0.0,
-            validation_data: Any = None, shuffle: bool = True,
+            validation_data: Any = None, shuffle: bool | None = None,
             class_weight: dict[int, float] | None = None, sample_weight: Any = None,
             initial_epoch: int = 0, steps_per_epoch: int | None = None,
             validation_steps: None = None, validation_batch_size: None = None,
@@ -206,8 +211,11 @@ class Model(Weights):
             (weft.data: it is gathered into memory first; `steps_per_epoch` says how many batches).
             Of several outputs sample_weight is by output too, or one array for all. Arrays are read
             where they are: change none while it trains.
-        batch_size: 32. validation_data: (x, y) or (x, y, sample_weight). validation_split: the
-            share at the end that is held out.
+        batch_size: 32; where x gives batches, a loader's own, or else the size of the first.
+        shuffle: whether each epoch has the records in another order; None: those of arrays, and of
+            a DataLoader whose sampler draws at random, but not those of other batches.
+        validation_data: (x, y) or (x, y, sample_weight). validation_split: the share at the end
+            that is held out.
         callbacks: `weft.callbacks`, in a list, or one. verbose: 0, 1 (a bar), 2 (a line per epoch)
             or "auto".
         initial_epoch: the number of the first epoch, from 0: `epochs - initial_epoch` are trained.
@@ -233,13 +241,17 @@ class Model(Weights):
         with self._locked("fit"):
             compiled = self._need_compiled()
             if data.is_batches(x):
+                _alone(y, sample_weight)
+                if shuffle is None:
+                    shuffle = data.draws(x)
+                said = getattr(x, "batch_size", None)
+                x, y, sample_weight, first_size = data.gather(x, _steps(steps_per_epoch))
                 if batch_size is None:
-                    batch_size = getattr(x, "batch_size", None)
-                x, y, sample_weight = data.gather(x, _steps(steps_per_epoch))
+                    batch_size = said or first_size
                 steps_per_epoch = None
             train = self._fields(x, y, sample_weight)
             held: Arrays | None = None
-            share: dict[str, Any] = {"shuffle": bool(shuffle)}
+            share: dict[str, Any] = {"shuffle": shuffle is None or bool(shuffle)}
             if validation_data is not None:
                 held = compiled.even(
                     self._fields(*_parts(validation_data), "validation_data: "), train)
@@ -254,22 +266,20 @@ class Model(Weights):
                    "seed": self._fits if seed is None else whole(seed, "seed", 0)})
             _check_steps(steps_per_epoch, train, content)
             if class_weight is not None:
-                if not isinstance(class_weight, dict):
-                    raise errors.WrongType(f"class_weight is {class_weight!r}",
-                                           "give a dict: {0: 1.0, 1: 5.0}")
-                if class_weight:
-                    content["class_weight"] = {int(k): float(v) for k, v in class_weight.items()}
+                by_class = by_number(class_weight)
+                if by_class:
+                    content["class_weight"] = by_class
             if items:
                 content["callbacks"] = spec(items, "callbacks")
             self.history, self.stop_training = History(), False
             if first >= last:  # as in Keras: nothing is to do
                 return self.history
-            return self._fit(content, train, held, own, bar, first, whole(threads, "threads", 0),
-                             device, checkpoint_dir)
+            return self._fit(content, train, held, own, bar, first, _threads(threads),
+                             _device(device), checkpoint_dir)
 
     def _fit(self, content: dict[str, Any], train: Arrays, held: Arrays | None,
              own: Sequence[Callback], bar: _progress.Progress, first: int, threads: int,
-             device: str | None, checkpoint_dir: Any) -> History:
+             device: bytes | None, checkpoint_dir: Any) -> History:
         assert self.history is not None
         with self._workplace(checkpoint_dir) as (folder, checkpoints):
             begin = os.path.join(folder, "begin.safetensors")
@@ -278,7 +288,7 @@ class Model(Weights):
                 content["weights"] = {"file": begin, "strict": False}
             job = Job(content, train, held)
             training = Training(job, folder, checkpoints, threads, device, checkpoint_dir is None,
-                                self._optimizer)
+                                self._optimizer, self._lock)
             watch = Watch(self, folder, own, bar, first)
             for c in own:
                 c.set_model(self)
@@ -301,6 +311,7 @@ class Model(Weights):
                     watch.look(None)
             finally:
                 self._training = False
+                training.close()
                 bar.end()
         if training.error is not None:
             raise training.error
@@ -335,7 +346,8 @@ class Model(Weights):
             compiled = self._need_compiled()
             _like_keras(verbose, callbacks)
             if data.is_batches(x):
-                x, y, sample_weight = data.gather(x, _steps(steps, "steps"))
+                _alone(y, sample_weight)
+                x, y, sample_weight, _ = data.gather(x, _steps(steps, "steps"))
             else:
                 refuse("steps of arrays", steps, "give fewer records")
             fields = self._fields(x, y, sample_weight)
@@ -344,7 +356,7 @@ class Model(Weights):
             job = Job(content, fields, fields)
             result = _lib.CEvaluation()
             weights = List.of(self._variables())
-            options = _lib.CRunOptions(threads=whole(threads, "threads", 0))
+            options = _lib.CRunOptions(threads=_threads(threads))
             with plain_errors():
                 _lib.call("job_evaluate", job.handle, weights.handle, ctypes.byref(options),
                           ctypes.byref(result))
@@ -371,9 +383,9 @@ class Model(Weights):
             views = {n: View(self._as_input(n, a), n) for n, a in fields.items()}
             feeds = (_lib.CFeed * len(views))(*(
                 _lib.CFeed(n.encode(), v.pointer(), b"x") for n, v in views.items()))
-            options = _lib.CRunOptions(threads=whole(threads, "threads", 0),
+            options = _lib.CRunOptions(threads=_threads(threads),
                                        batch=_batch(batch_size, 1024),
-                                       device=_lib.encoded(device, "device") if device else None)
+                                       device=_device(device))
             out = List()
             _lib.call("model_predict", self._handle, len(views), feeds, ctypes.byref(options),
                       out.handle.out())
@@ -411,8 +423,26 @@ def _batch(size: int | None, default: int = BATCH_SIZE) -> int:
     return default if size is None else whole(size, "batch_size")
 
 
+def _threads(count: int) -> int:
+    return whole(count, "threads", 0, 256)  # libweft's limit, before C cuts the number
+
+
+def _device(name: str | None) -> bytes | None:
+    if name == "":
+        raise errors.Invalid("device is empty", 'give "cpu" or "cuda:0", or leave it out')
+    return None if name is None else _lib.encoded(name, "device")
+
+
 def _steps(steps: int | None, what: str = "steps_per_epoch") -> int | None:
     return None if steps is None else whole(steps, what)
+
+
+def _alone(y: Any, sample_weight: Any) -> None:
+    """Batches have all parts in them."""
+    for word, value in (("y", y), ("sample_weight", sample_weight)):
+        if value is not None:
+            raise errors.Invalid(f"{word} is given beside batches",
+                                 "have each batch be (x, y) or (x, y, sample_weight)")
 
 
 def _check_steps(steps: int | None, train: Arrays, content: dict[str, Any]) -> None:
@@ -435,7 +465,7 @@ def _like_keras(verbose: Any, callbacks: Any) -> None:
 
 def _parts(value: Any) -> tuple[Any, Any, Any]:
     if data.is_batches(value):
-        return data.gather(value)
+        return data.gather(value)[:3]
     if not isinstance(value, (tuple, list)) or not 2 <= len(value) <= 3:
         raise errors.Invalid("validation_data is no (x, y)", "give (x, y) or (x, y, sample_weight)")
     return (*value, None)[:3]  # type: ignore[return-value]

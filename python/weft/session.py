@@ -73,6 +73,11 @@ class Session:
             with self._lock:
                 _lib.library().weft_session_free(self._handle.out())
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise errors.Unsupported("a session is neither copied nor pickled",
+                                 "open another one, at the address of any task of the cluster",
+                                 "WEFT_UNSUPPORTED")
+
     @property
     def task(self) -> str:
         """The task that it was opened at, as "ps 1"."""

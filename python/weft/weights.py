@@ -121,7 +121,7 @@ class Weights:
                 first = self._origin.first.get(name, name)
                 if first not in mine and name in self._origin.state:
                     continue  # a counter or constant, which the exported model has not
-                if first in weights:
+                if first != name and first in weights:
                     continue  # a second name of the same parameter
                 name = first
             if name not in mine:
@@ -150,7 +150,8 @@ class Weights:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the model as an ONNX file, or its weights as a safetensors file, by the end of the
-        name."""
+        name. The ONNX file is for inference: it has no Dropout, noise and regularizers, so training
+        goes on with a model that is made as this one was, and `load_weights`."""
         name = os.fspath(path)
         ends = {".onnx": "model_write", ".safetensors": "model_save"}
         function = ends.get(os.path.splitext(name)[1])
@@ -158,7 +159,14 @@ class Weights:
             raise errors.Invalid(f"{name}: weft writes .onnx (the model) and .safetensors (its "
                                  "weights)", "give the file one of these endings")
         with self._locked("save"):
-            _lib.call(function, self._handle, name.encode())
+            try:
+                _lib.call(function, self._handle, name.encode())
+            except errors.NotFound:
+                folder = os.path.dirname(os.path.abspath(name))
+                if not os.path.isdir(folder):
+                    raise
+                raise errors.SystemRefused(f"no file can be made in {folder}",
+                                           "write to another folder", "WEFT_IO") from None
 
     def load_weights(self, path: str | os.PathLike[str]) -> None:
         """Puts the weights of a safetensors file in place, as `save` writes them."""
@@ -178,5 +186,7 @@ class Weights:
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise errors.Unsupported("a model is neither copied nor pickled",
-                                 'model.save("m.onnx") and weft.Model.from_onnx("m.onnx") make '
-                                 "another one of the same weights", "WEFT_UNSUPPORTED")
+                                 "make another one in the same way, and put the weights in: "
+                                 'again.set_weights(model.get_weights()); model.save("m.onnx") '
+                                 "keeps it for predictions, without Dropout and regularizers",
+                                 "WEFT_UNSUPPORTED")

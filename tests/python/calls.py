@@ -7,6 +7,7 @@ import os
 import pickle
 import sys
 import tempfile
+import types
 
 import kit
 
@@ -88,8 +89,16 @@ def test_by_output():
             ("no output has a loss", {"loss": [None, None]}),
             ("not by output", {**both, "loss_weights": 0.5}),
             ("compile got one loss", {"loss": "mse"}),
-            ("'z', which is no output", {**both, "metrics": {"z": ["mae"]}})]:
+            ("metrics: the model has no output 'z'; it has p, q",
+             {**both, "metrics": {"z": ["mae"]}}),
+            ("no output 'z'", {**both, "metrics": {"z": "mae"}}),
+            ("no output 'z'", {"loss": "mse", "metrics": {"z": weft.metrics.AUC()}}),
+            ("loss: the model has no output 'pp'; it has p, q",
+             {"loss": {"pp": "mse", "q": "mse"}}),
+            ("no output 'pp'", {"loss": {"pp": "mse"}}),
+            ("loss_weights: the model has no output 'z'", {**both, "loss_weights": {"z": 1.0}})]:
         kit.raises(weft.Error, text, lambda o=options: keys(m, **o))
+    m.compile("sgd", {"huber": {"delta": 2.0}}, metrics={"mean_absolute_error": {"name": "q"}})
     m.compile("sgd", **both)
     kit.raises(weft.Error, "sample_weight has 'z'",
                lambda: m.fit(X, [Y, Y], sample_weight={"z": ONES}, verbose=0))
@@ -106,6 +115,8 @@ def test_compile_takes_and_refuses():
             (TypeError, "no Python functions as metrics",
              lambda: m.compile("adam", "mse", metrics=[len])),
             (TypeError, "optimizer: None", lambda: m.compile(None, "mse")),
+            (ValueError, "optimizer: {} is none of weft's; give a name", lambda: m.compile({}, "mse")),
+            (ValueError, "loss: {} is none of weft's; give a name", lambda: m.compile("sgd", {})),
             (weft.Error, "compile got no loss", lambda: m.compile("adam")),
             (NotImplementedError, "weighted_metrics",
              lambda: m.compile("adam", "mse", weighted_metrics=["mae"]))]:
@@ -124,6 +135,38 @@ def test_inputs():
     assert weft.Input([4], np.dtype("int64")).dtype == "int64"
     assert weft.Model.from_layers([weft.Input([4]), layers.Dense(2, name="foo")],
                                   outputs="foo").output_names == ["foo"]
+
+
+def test_what_layers_are_not():
+    def of(**options):
+        return weft.Model.from_layers([weft.Input([4]), layers.Dense(3, **options)])
+
+    def kind(name, module):
+        return type(name, (), {"__module__": module})
+
+    def relu(x):
+        return x
+
+    for text, call in [
+            ("Dense is a class; call it: Dense()",
+             lambda: weft.Model.from_layers([weft.Input([4]), layers.Dense])),
+            ("no Python functions; give its name: \"relu\"", lambda: of(activation=relu)),
+            ('as "relu"', lambda: of(activation=lambda x: x)),
+            ('give its name: "he_normal", or with options: {"he_normal"', lambda: of(
+                kernel_initializer=kind("HeNormal", "keras.src.initializers.random")())),
+            ('give its name: "l1_l2"', lambda: of(
+                kernel_regularizer=kind("L1L2", "keras.src.regularizers")())),
+            ("none of weft's; give weft.layers.Dense(...)", lambda: weft.Model.from_layers(
+                [weft.Input([4]), kind("Dense", "keras.src.layers")()])),
+            ("give weft.optimizers.CosineDecay(...)", lambda: dense().compile(
+                weft.optimizers.SGD(kind("CosineDecay", "keras.src")()), "mse")),
+            ("none of weft's; give a name, or one of weft.layers", lambda: of(activation=object())),
+            ("give a list: [weft.Input([4]), weft.layers.Dense(3)]",
+             lambda: weft.Model.from_layers(layers.Dense(3))),
+            ("give a list", lambda: weft.Model.from_layers(3))]:
+        kit.raises(weft.errors.WrongType, text, call)
+    assert weft.Model.from_layers(
+        each for each in [weft.Input([4]), layers.Dense(3)]).count_params() == 15
 
 
 def test_numbers_that_do_not_fit():
@@ -165,6 +208,24 @@ def test_classes_weigh_in_training_alone():
     classes = (X[:, 0] > 0).astype(int)
     found = m.fit(X, classes, validation_data=(X, classes), class_weight={0: 1.0, 1: 5.0}, verbose=0)
     assert abs(found.history["val_loss"][0] - m.evaluate(X, classes)) < 1e-6
+    was = m.get_weights()[0]
+    for kind, text, given in [
+            (TypeError, "give a dict", "balanced"), (TypeError, "the class 'cat'", {"cat": 2.0}),
+            (TypeError, "the class 0.5", {0.5: 9.0, 0: 1.0}), (TypeError, "the class -1", {-1: 2.0}),
+            (TypeError, "the class nan", {np.nan: 2.0}), (TypeError, "the class None", {None: 1}),
+            (TypeError, "of class 0 is None; give a number", {0: None}),
+            (TypeError, "of class 1 is 'a'", {0: 1, 1: "a"}),
+            (ValueError, "of class 0 is nan", {0: np.nan}),
+            (ValueError, "of class 0 is inf", {0: np.inf}), (ValueError, "is -1.0; give", {0: -1})]:
+        for error in (kind, weft.Error):
+            kit.raises(error, text, lambda g=given: m.fit(X, classes, class_weight=g, verbose=0))
+    assert np.array_equal(was, m.get_weights()[0])
+    losses = set()
+    for given in ({0: 3.0}, {"0": 3}, {0.0: 3}, {np.int64(0): np.float32(3)}, {False: 3.0}):
+        m.set_weights({"output/kernel": was, "output/bias": [0, 0]})
+        m.fit(X, classes, class_weight=given, verbose=0, seed=1)
+        losses.add(m.history.history["loss"][0])
+    assert len(losses) == 1
 
 
 def test_arguments():
@@ -178,7 +239,8 @@ def test_arguments():
     for name in ("validation_steps", "validation_batch_size", "validation_freq"):
         kit.raises(NotImplementedError, name, lambda n=name: m.fit(X, Y, **{n: 2}))
     kit.raises(NotImplementedError, "x[:16]", lambda: m.fit(X, Y, batch_size=8, steps_per_epoch=2))
-    for name, value, kind in [("threads", -1, ValueError), ("batch_size", -1, ValueError),
+    for name, value, kind in [("threads", -1, ValueError), ("threads", 2**40, ValueError),
+                              ("threads", 2**32 + 1, ValueError), ("batch_size", -1, ValueError),
                               ("batch_size", 0, ValueError), ("batch_size", 1.9, TypeError),
                               ("verbose", 7, ValueError), ("verbose", "no", ValueError)]:
         options = {name: value}
@@ -186,6 +248,9 @@ def test_arguments():
                      lambda: m.predict(X, **options)):
             kit.raises(kind, f"{name} is {value!r}", call)
     kit.raises(TypeError, "give a dict", lambda: m.fit(X, Y, class_weight="balanced", verbose=0))
+    for call in (lambda: m.fit(X, Y, device="", verbose=0), lambda: m.predict(X, device="")):
+        kit.raises(ValueError, "device is empty", call)
+    assert m.predict(X, device="cpu").shape == (64, 2)
     kit.raises(TypeError, "epochs is 1.5", lambda: m.fit(X, Y, epochs=1.5, verbose=0))
     for call in (lambda: m.fit(X[:, :3], Y, verbose=0), lambda: m.predict(X[:, :3]),
                  lambda: m.evaluate(X[:, :3], Y),
@@ -296,7 +361,67 @@ def test_weights():
             (weft.errors.ShapeError, "float32[2, 4]", [np.ones((2, 4)), np.zeros(2)])]:
         kit.raises(kind, text, lambda w=weights: n.set_weights(w))
     for make in (copy.copy, copy.deepcopy, pickle.dumps):
-        kit.raises(weft.errors.Unsupported, "from_onnx", lambda k=make: k(m))
+        kit.raises(weft.errors.Unsupported, "again.set_weights(model.get_weights())",
+                   lambda k=make: k(m))
+
+
+def test_files():
+    m = dense()
+    kit.raises(OSError, "no file can be made in /proc", lambda: m.save("/proc/m.onnx"))
+    with tempfile.TemporaryDirectory() as folder:
+        kit.raises(LookupError, "there is no folder", lambda: m.save(folder + "/none/m.onnx"))
+        path = os.path.join(folder, "m.onnx")
+        m.save(path)
+        for freeze in ("output/k*", ["output/k*"]):
+            frozen = weft.Model.from_onnx(path, freeze=freeze)
+            frozen.compile("sgd", "mse")
+            frozen.fit(X, Y, verbose=0)
+            assert np.array_equal(frozen.get_weights()[0], m.get_weights()[0])
+
+
+def test_a_session_is_not_copied():
+    session = weft.Session.__new__(weft.Session)
+    for make in (copy.copy, copy.deepcopy, pickle.dumps):
+        kit.raises(weft.errors.Unsupported, "a session is neither", lambda k=make: k(session))
+
+
+def test_training_goes_on_from_saved_weights():
+    def make(seed):
+        m = weft.Model.from_layers([
+            weft.Input([4]), layers.Dense(8, kernel_regularizer="l2"), layers.BatchNormalization(),
+            layers.Dropout(0.5), layers.Dense(2)], seed=seed)
+        m.compile("sgd", "mse")
+        return m
+
+    def losses(m):
+        return m.fit(X, Y, epochs=2, seed=7, verbose=0).history["loss"]
+
+    m, of_file, of_onnx = make(0), make(1), make(2)
+    m.fit(X, Y, verbose=0)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "m.safetensors")
+        m.save(path)
+        of_file.load_weights(path)
+        path = os.path.join(folder, "m.onnx")
+        m.save(path)
+        of_onnx.set_weights(weft.Model.from_onnx(path).state_dict())
+    assert losses(of_file) == losses(of_onnx) == losses(m)
+
+
+def test_weights_of_a_torch_module():
+    """Of a state_dict, second names and what the model has not are left out, others refused."""
+    m = dense()
+    m._origin = types.SimpleNamespace(  # as convert.TorchOrigin
+        first={"tied": "output/kernel", "output/kernel": "output/kernel"},
+        state={"num_batches_tracked": 0})
+    m.set_weights({"tied": np.ones((4, 2)), "num_batches_tracked": 3})
+    m.set_weights({"output/kernel": np.ones((4, 2)), "tied": 0, "output/bias": np.zeros(2)})
+    for name in ("output/kernal", "other", "2.num_batches_tracked"):
+        kit.raises(weft.errors.NotFound, f"no weight '{name}'", lambda n=name: m.set_weights(
+            {"output/bias": np.ones(2), n: np.zeros((4, 2))}))
+    kit.raises(LookupError, "did you mean 'output/bias'", lambda: m.set_weights({"output/bais": 0}))
+    m._origin = None
+    assert [w.tolist() for w in m.get_weights()] == [[[1, 1]] * 4, [0, 0]]
 
 
 def test_the_bar_is_no_wider_than_the_terminal():

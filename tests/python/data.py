@@ -66,6 +66,87 @@ def test_steps_are_taken_and_no_more():
     assert len(data.gather(batches(), np.int64(2))[0]) == 16
 
 
+def weights_after(*given, **options):
+    m = small()
+    m.fit(*given, verbose=0, epochs=2, **options)
+    return m.get_weights()[0].tolist()
+
+
+class Loader:
+    """As PyTorch's DataLoader, as far as it is asked."""
+
+    def __init__(self, sampler=None, batch_size=None, batch_sampler=None):
+        self.dataset, self.batch_size = X, batch_size
+        self.sampler, self.batch_sampler = sampler, batch_sampler
+
+    def __iter__(self):
+        return batches(8)
+
+
+def test_batches_are_taken_as_they_come():
+    """In their size, where batch_size is not given, and in their order, where they are not drawn."""
+    class PyDataset:
+        def __len__(self):
+            return 8
+
+        def __getitem__(self, i):
+            return X[8 * i:8 * i + 8], Y[8 * i:8 * i + 8]
+
+        def on_epoch_end(self):
+            pass
+
+    class Ordered:
+        pass
+
+    class WeightedRandomSampler(Ordered):
+        pass
+
+    class Distributed:
+        shuffle = True
+
+    class Batches:
+        sampler = WeightedRandomSampler()
+
+    eight = weights_after(X, Y, batch_size=8, shuffle=False)
+    drawn = weights_after(X, Y, batch_size=8)
+    assert eight != drawn
+    for given in (batches(8), PyDataset(), Loader(), Loader(Ordered()), Loader(batch_size=8)):
+        assert weights_after(given) == eight, given
+    for given in (Loader(WeightedRandomSampler()), Loader(Distributed(), 8),
+                  Loader(Ordered(), batch_sampler=Batches())):
+        assert weights_after(given) == drawn, given
+        assert weights_after(given, shuffle=False) == eight, given
+    assert weights_after(batches(8), shuffle=True) == drawn
+    assert weights_after(Loader(batch_size=16)) == weights_after(batches(16)) != eight
+    assert weights_after(batches(8), batch_size=16) == weights_after(batches(16))
+    assert weights_after(batches(8), steps_per_epoch=4) == weights_after(
+        X[:32], Y[:32], batch_size=8, shuffle=False)
+    uneven = iter([(X[:8], Y[:8]), (X[8:20], Y[8:20]), (X[20:], Y[20:])])
+    assert weights_after(uneven) == eight
+
+
+def test_nothing_is_given_beside_batches():
+    m = small()
+    was = m.get_weights()[0]
+    for call in (m.fit, m.evaluate):
+        for given, word in (({"y": Y}, "y"), ({"sample_weight": np.ones(64)}, "sample_weight")):
+            kit.raises(ValueError, f"{word} is given beside batches",
+                       lambda c=call, g=given: c(batches(), **g))
+    assert np.array_equal(was, m.get_weights()[0])
+
+
+def test_records_are_no_batches():
+    for given, text in (
+            ([(X[0], Y[0])], "batch 1 of the list_iterator has 4 rows for x and 2 rows for y: it is "
+                             "a single record"),
+            ([(X[0], 3.0)], "has 4 rows for x and a single number for y"),
+            ([(2.0, 3.0)], "has a single number for x"),
+            ([(X, Y), (X[1:], Y)], "batch 2 of the list_iterator has 63 rows for x"),
+            ([(X, Y, np.ones(1))], "and 1 row for sample_weight")):
+        e = kit.raises(weft.errors.ShapeError, text, lambda: small().fit(iter(given), verbose=0))
+        assert "dataset.batch(32)" in e.hint
+
+
 def test_batches_of_several_inputs():
     a, b = weft.Input([4], name="a"), weft.Input([4], name="b")
     m = weft.Model.from_layers([a, b, layers.Concatenate(inputs=["a", "b"]), layers.Dense(2)])
@@ -73,11 +154,11 @@ def test_batches_of_several_inputs():
     for kind in (tuple, list):
         m.fit(((kind((x, -x)), y) for x, y in batches()), verbose=0)
         assert np.array_equal(m.predict(iter([(kind((X, -X)),)])), m.predict({"a": X, "b": -X}))
-    x, y, _ = data.gather(iter([((X[:3], X[3:6]), (Y[:3], Y[:3]))] * 2))
+    x, y, *_ = data.gather(iter([((X[:3], X[3:6]), (Y[:3], Y[:3]))] * 2))
     assert [v.shape for v in x + y] == [(6, 4), (6, 4), (6, 2), (6, 2)], x
     # One array each: rows of numbers, labels that are numbers of Python's or numpy's.
     for rows in ([[1.0, 2.0], [3.0, 4.0]], ([1.0, 2.0], [3.0, 4.0])):
-        x, y, _ = data.gather(iter([(rows, (0, 1)), (rows, [np.int64(0), np.int64(1)])]))
+        x, y, *_ = data.gather(iter([(rows, (0, 1)), (rows, [np.int64(0), np.int64(1)])]))
         assert x.shape == (4, 2) and y.tolist() == [0, 1, 0, 1], (x, y)
 
 
@@ -127,6 +208,17 @@ def test_arrays_of_arrow():
     assert np.array_equal(as_array(table, "x"), plain)
     table = pa.table({"a": [1.0, None], "b": [1.0, 2.0]})
     kit.raises(weft.errors.Invalid, "x, column 'a': record 1 is null", lambda: as_array(table, "x"))
+
+
+def test_masked_arrays():
+    masked = np.ma.masked_array(X, mask=np.zeros(X.shape, bool))
+    assert np.shares_memory(as_array(masked, "x"), X)
+    masked[5, 1] = masked[7, 0] = np.ma.masked
+    m = small()
+    for call in (lambda: m.fit(masked, Y, verbose=0), lambda: m.predict(masked),
+                 lambda: m.predict(iter([masked]))):
+        kit.raises(weft.errors.Invalid, "record 5 is masked, 2 numbers are in all", call)
+    assert np.array_equal(m.predict(masked.filled(0)).shape, (64, 2))
 
 
 def test_views_of_torch_with_another_sign():

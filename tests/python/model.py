@@ -3,6 +3,7 @@
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -274,7 +275,7 @@ def test_callbacks():
 def test_generators():
     m, n = dense(), dense()
     m.fit(((X[i:i + 32], Y[i:i + 32]) for i in range(0, 96, 32)), batch_size=16, verbose=0)
-    n.fit(X, Y, batch_size=16, verbose=0)
+    n.fit(X, Y, batch_size=16, shuffle=False, verbose=0)
     assert np.array_equal(weights_of(m)[0], weights_of(n)[0])
 
     def forever():
@@ -499,6 +500,53 @@ def test_threads():
     for t in threads:
         t.join()
     assert not failed and len(found) == 8, failed
+
+
+def at_exit(work, more=""):
+    """How a process ends, and how long that takes, whose main thread is done while another fits.
+    Its temporary files have to be gone."""
+    code = f"""
+import os, threading, time
+import numpy as np, weft, weft._fit
+from weft import callbacks, layers
+m = weft.Model.from_layers([weft.Input([64]), layers.Dense(64), layers.Dense(8)])
+m.compile("adam", "mse")
+x, y = np.ones((4096, 64), "float32"), np.ones((4096, 8), "float32")
+runs = threading.Event()
+class Told(callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        runs.set()
+        {work}
+def fit(epochs):
+    m.fit(x, y, epochs=epochs, verbose=0, callbacks=Told())
+{more or "threading.Thread(target=fit, args=[10**6], daemon=True).start()"}
+runs.wait()
+open(os.environ["TMPDIR"] + ".ended", "w").write(str(time.monotonic()))
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        place = pathlib.Path(folder, "temporary")
+        place.mkdir()
+        env = dict(os.environ, PYTHONPATH=str(kit.SOURCE / "python"), TMPDIR=str(place))
+        done = subprocess.run([sys.executable, "-c", code], env=env, timeout=60, text=True,
+                              capture_output=True)
+        took = time.monotonic() - float(place.with_suffix(".ended").read_text())
+        return done.returncode, done.stderr, took, len(list(place.iterdir()))
+
+
+def test_the_interpreter_ends_while_a_daemon_thread_fits():
+    for _ in range(3):
+        code, said, took, left = at_exit("pass")
+        assert (code, said, left) == (0, "", 0) and took < 20, (code, said, took, left)
+    # A thread that is no daemon is waited for, and trains to its end.
+    code, said, took, left = at_exit("time.sleep(0.2); print(epoch)",
+                                     "threading.Thread(target=fit, args=[4]).start()")
+    assert (code, said, left) == (0, "", 0) and took > 0.6, (code, said, took, left)
+    # A callback that never returns holds nothing up for ever, nor does Ctrl-C.
+    code, said, took, left = at_exit("weft._fit.AFTER_S = 0.1; time.sleep(10**6)")
+    assert (code, said) == (0, "") and took < 20, (code, said, took)
+    code, said, took, left = at_exit("weft._fit.AFTER_S = 50; weft._fit._ended.wait(); "
+                                     "time.sleep(0.3); os.kill(os.getpid(), 2); time.sleep(10**6)")
+    assert (code, said) == (0, "") and took < 20, (code, said, took)
 
 
 def test_history():
