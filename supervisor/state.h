@@ -34,6 +34,7 @@ struct wf_supervisor {
     bool unreported;    /* a report could not be sent for want of memory */
     int64_t again_ns;   /* when tasks that are down are reported again */
     int64_t listed_ns;  /* when those that run were listed last */
+    int64_t turned_ns, awake_ns; /* its last turn; and since when it does not stand still itself */
 };
 
 /* supervisor.c: the one writer of a ward's state. */
@@ -46,7 +47,7 @@ void wf_report_all(wf_supervisor *s);
 /* Reports what is to be reported again. */
 void wf_report_advance(wf_supervisor *s, int64_t now_ns);
 
-/* hung.c: tells the master which processes run. */
+/* hung.c: tells the master which processes run, and kills a master that hangs. */
 void wf_hung_advance(wf_supervisor *s, int64_t now_ns);
 /* Kills the process that the master names; one that is another by now, or of no task, stays. */
 void wf_hung_on_message(wf_supervisor *s, const wf_msg *m);

@@ -53,6 +53,7 @@ typedef struct wf_supervisor_conf {
     const wf_supervisor_task *tasks; /* [n], borrowed for the supervisor's life */
     uint32_t n;
     const char *session; /* of this supervisor, which its processes got; borrowed likewise */
+    int64_t master_ns;   /* a master that says nothing for so long hangs; 0: it is let be */
     wf_supervisor_ops ops;
 } wf_supervisor_conf;
 

@@ -189,6 +189,7 @@ static wf_status make_role(driver *d, wf_err *err)
     return wf_supervisor_new(&(wf_supervisor_conf){.tasks = d->tasks,
                                                    .n = d->n,
                                                    .session = d->session,
+                                                   .master_ns = d->conf->stuck_ms * WF_NS_PER_MS,
                                                    .ops = {.arg = d,
                                                            .start = start_task,
                                                            .end = end_process,

@@ -34,4 +34,20 @@ def a_job_goes_on_when_a_ps_and_a_worker_hang(weft):
         c.must("down")
 
 
-main([a_job_goes_on_when_a_ps_and_a_worker_hang])
+def a_job_goes_on_when_the_master_hangs(weft):
+    with Cluster(weft, more="heartbeat_ms: 200\ndead_ms: 1000\nstuck_ms: 2000\n") as c:
+        small.write_job(c, epochs=100000, every_steps=400)
+        c.must("up")
+        c.must("submit", "small.yaml")
+        job = c.until_job("small", lambda j: j["checkpoint"], "a checkpoint")
+        before = {task: c.pid(task) for task in c.tasks()}
+        os.kill(before["master"], signal.SIGSTOP)
+        until(lambda: c.pid("master") not in (before["master"], None), "another process", 40)
+        c.until_job("small", lambda j: j["state"] == "running" and j["step"] > job["step"] + 1000, "it trains on")
+        same = [task for task in before if c.pid(task) == before[task]]
+        check(sorted(same) == ["ps/0", "ps/1", "worker/0", "worker/1"], f"{same} run as before")
+        check(c.job("small")["generation"] == job["generation"], str(c.job("small")))
+        c.must("down")
+
+
+main([a_job_goes_on_when_a_ps_and_a_worker_hang, a_job_goes_on_when_the_master_hangs])

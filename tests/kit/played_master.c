@@ -38,6 +38,7 @@ void wf_played_end_master(wf_played_master *p)
 {
     wf_net_free(&p->master, 0);
     p->task = NULL;
+    p->deaf = false;
 }
 
 void wf_played_say(wf_played_master *p, uint16_t kind, const ProtobufCMessage *body)
@@ -80,7 +81,7 @@ void wf_played_pass(wf_played_master *p, int64_t ms)
 {
     for (int64_t end_ns = p->now_ns + ms * WF_NS_PER_MS; p->now_ns < end_ns; p->now_ns += TURN_NS) {
         run_task(p);
-        if (p->master)
+        if (p->master && !p->deaf)
             run_master(p);
     }
 }

@@ -25,6 +25,7 @@ typedef struct wf_played_master {
     wf_net *net;    /* the task's, which has dialled */
     wf_peer *peer;  /* the master, to the task */
     wf_net *master; /* NULL: nobody listens */
+    bool deaf;      /* it is there, and does nothing */
     wf_peer *task;  /* who was heard last, to the master; NULL: nobody */
     int64_t now_ns;
     wf_played_acts acts;

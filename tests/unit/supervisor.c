@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #define MS WF_NS_PER_MS
-enum { MASTER, PS, WORKER, N_TASKS, MOST_REPORTS = 64 };
+enum { MASTER, PS, WORKER, N_TASKS, MOST_REPORTS = 64, MASTER_MS = 10000 };
 static const wf_supervisor_task tasks[N_TASKS] = {{{WF_ROLE_MASTER, 0}, "master.log"},
                                                   {{WF_ROLE_PS, 0}, "ps.log"},
                                                   {{WF_ROLE_WORKER, 4}, "worker.log"}};
@@ -150,6 +150,7 @@ static int begin(void **state)
     const wf_supervisor_conf conf = {.tasks = tasks,
                                      .n = N_TASKS,
                                      .session = "s",
+                                     .master_ns = MASTER_MS * MS,
                                      .ops = {&w, start, end, note_down, last_words}};
 
     w = (world){0};
@@ -273,6 +274,36 @@ static void a_process_that_hangs_is_killed(void **state)
     die(w, WORKER, by_9); /* and the next end is its own */
     wf_played_pass(&w->p, 100);
     assert_non_null(strstr(w->reports[1].reason, "killed by signal 9"));
+}
+
+/* It answers pings of the supervisor, and does so no more. */
+static void a_master_that_hangs_is_killed(void **state)
+{
+    world *w = *state;
+    uint64_t pid;
+
+    assert_int_equal(wf_supervisor_begin(w->s, w->p.now_ns, NULL), WF_OK);
+    pid = w->pid[MASTER];
+    wf_played_begin_master(&w->p, 7);
+    wf_played_pass(&w->p, 3 * MASTER_MS);
+    assert_int_equal(w->killed, 0);
+    w->p.deaf = true;
+    wf_played_pass(&w->p, MASTER_MS / 2);
+    w->p.now_ns += 2 * MASTER_MS * MS; /* the supervisor stood still, and not the master alone */
+    wf_played_pass(&w->p, MASTER_MS - 100);
+    assert_int_equal(w->killed, 0);
+    wf_played_pass(&w->p, 200);
+    assert_int_equal(w->killed, 1);
+    assert_int_equal(w->last_killed, pid);
+    wf_played_pass(&w->p, MASTER_MS);
+    assert_int_equal(w->killed, 1);
+    die(w, MASTER, by_9);
+    wf_played_end_master(&w->p);
+    wf_played_pass(&w->p, MASTER_MS / 2);
+    assert_int_equal(w->starts[MASTER], 2);
+    wf_played_begin_master(&w->p, 8);
+    wf_played_pass(&w->p, 3 * MASTER_MS);
+    assert_int_equal(w->killed, 1);
 }
 
 static void wrong_files_leave_a_task_down(void **state)
@@ -427,6 +458,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_task_that_is_down_is_reported_again_and_again, begin,
                                         finish),
         cmocka_unit_test_setup_teardown(a_process_that_hangs_is_killed, begin, finish),
+        cmocka_unit_test_setup_teardown(a_master_that_hangs_is_killed, begin, finish),
         cmocka_unit_test_setup_teardown(wrong_files_leave_a_task_down, begin, finish),
         cmocka_unit_test_setup_teardown(a_task_that_is_down_has_the_last_words, begin, finish),
         cmocka_unit_test_setup_teardown(a_used_up_budget_leaves_a_task_down, begin, finish),
