@@ -49,6 +49,7 @@ struct wf_op {
     uint8_t labels_in;
     bool keeps_order;         /* output 0 holds input 0's elements in their order: Reshape, Cast */
     uint32_t no_grad_in;      /* bit i: input i carries no gradient by definition (axes, labels) */
+    uint32_t running_in;      /* bit i: an initializer at input i is a running value, no weight */
     const wf_attr_row *attrs; /* ends with a NULL name; NULL: none */
     /* dtype and axes (and known content of small integers) of the outputs from those of the inputs.
      * An unknown input rank gives unknown outputs, not an error. */

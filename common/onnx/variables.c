@@ -9,6 +9,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Exporters let equal initializers of several nodes become one, behind Identities. */
+static bool is_running(const wf_node *n, uint32_t k)
+{
+    const wf_value *v = n->in[k];
+
+    while (v->producer && strcmp(v->producer->op->name, "Identity") == 0)
+        v = v->producer->in[0];
+    return k < 32 && (n->op->running_in >> k & 1u) && !v->producer;
+}
+
+static bool passes(const wf_node *n, uint32_t k)
+{
+    return n->in[k] && wf_dtype_is_float(n->in[k]->dtype) && !wf_op_cuts_grad(n->op, k) &&
+           !is_running(n, k);
+}
+
 /* reached [n_values]: a gradient of some output can arrive there. One pass backwards (G1). */
 static void mark_reached(const wf_graph *g, bool reached[])
 {
@@ -21,7 +37,7 @@ static void mark_reached(const wf_graph *g, bool reached[])
         for (uint32_t k = 0; k < n->n_out; k++)
             from_here = from_here || (n->out[k] && reached[n->out[k]->index]);
         for (uint32_t k = 0; from_here && n->op->grad && k < n->n_in; k++)
-            if (n->in[k] && wf_dtype_is_float(n->in[k]->dtype) && !wf_op_cuts_grad(n->op, k))
+            if (passes(n, k))
                 reached[n->in[k]->index] = true;
     }
 }

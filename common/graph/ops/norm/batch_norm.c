@@ -74,7 +74,8 @@ static const wf_attr_row batch_normalization_attrs[] = {{"epsilon", WF_ATTR_FLOA
 
 const wf_op wf_op_batch_normalization = WF_OPERATION(
     WF_DOMAIN_ONNX, "BatchNormalization", 15, 5, 5, 1, 3, WF_OP_FOLDABLE, infer_batch_normalization,
-    .attrs = batch_normalization_attrs, .grad = grad_batch_normalization, .upgrade = upgrade);
+    .running_in = 1u << 3 | 1u << 4, .attrs = batch_normalization_attrs,
+    .grad = grad_batch_normalization, .upgrade = upgrade);
 
 /* ai.weft BatchNormalizationGrad(dy, x, scale, (mean), (var)) -> dx, dscale, dbias. With
  * training_mode 1 mean and var are the batch's, and worked out when they are absent. */
