@@ -26,6 +26,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,8 +66,12 @@ static wf_status make_named(const wf_cluster_conf *conf, const char *key, const 
                             wf_err *err)
 {
     wf_status rc = wf_disk_make_dirs(wf_disk_posix(), path, err);
-    int line = rc == WF_OK ? 0 : line_of(conf, key);
+    struct stat st;
+    int line;
 
+    if (rc == WF_OK && stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
+        rc = wf_fail(err, WF_IO, "give another path", "%s is a file, and no folder", path);
+    line = rc == WF_OK ? 0 : line_of(conf, key);
     return line ? wf_err_wrap(err, rc, "%s:%d: %s", conf->path, line, key) : rc;
 }
 

@@ -131,6 +131,10 @@ def cluster_files_that_are_wrong(weft):
             c.write("cluster.yaml", good.replace(old, new))
             for command in (["up"], ["train", "small.yaml"], ["status"]):
                 refused(c, *command, code=code, says=says)
+        c.write("cluster.yaml", re.sub("checkpoint_dir: .*", "checkpoint_dir: small.yaml", good))
+        said = one_sentence(c.must("up", code=1).err)
+        check(re.search(r"cluster.yaml:\d+: checkpoint_dir: .*small.yaml is a file, and no folder", said), said)
+        check(not c.processes(), str(c.processes()))
 
 
 def a_port_in_use_names_its_process(weft):
