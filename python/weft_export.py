@@ -23,7 +23,9 @@ which is printed and returned.
 Needs onnx, and PyTorch or Keras 3 (with tf2onnx on TensorFlow). This file stands alone: copy it.
 """
 import contextlib
+import functools
 import glob
+import inspect
 import io
 import json
 import linecache
@@ -48,12 +50,18 @@ class ExportError(Exception):
         self.message, self.hint = message, hint
 
 
+class ArgumentError(ExportError):
+    """An argument of `export` is wrong."""
+
+
 class Report:
     """What `export` or `load` did: `lines`, of which `lost` name what could not be kept, and of
-    these `penalties` what a Keras model adds to its loss."""
+    these `penalties` what a Keras model adds to its loss. `inputs`: names, in the order of the
+    example inputs. `compared`: whether the file's outputs were held against the model's."""
 
     def __init__(self, path):
         self.path, self.lines, self.lost, self.penalties = path, [], [], []
+        self.inputs, self.compared = [], False
 
     def say(self, line):
         self.lines.append(line)
@@ -80,24 +88,35 @@ def export(model, example_inputs, path, *, input_names=None, output_names=None, 
 
     example_inputs: one array or tensor, or a tuple of them, as the model takes it; the first axis of
         each is the batch. Their values do not matter, but for ids, which must be valid.
-    input_names, output_names: of the file; by default those of the model, where it has any.
+    input_names, output_names: of the file; by default those of the model, where it has any: the
+        parameters of forward, and the keys of a dict or named tuple that it returns.
 
     The model stays as it is: its modes, its weights and statistics, and the state of random numbers.
     PyTorch: a model in eval mode is exported in train mode; of a model in train mode, modules that
     are in eval mode (frozen BatchNormalization) stay so.
     Raises ExportError when the file would not be the model.
     """
-    if not isinstance(example_inputs, (tuple, list)):
-        example_inputs = (example_inputs,)
     report = Report(path)
     route = _route(model)
-    proto, variables = route.to_onnx(model, tuple(example_inputs), input_names, output_names, report)
+    inputs = route.inputs(model, example_inputs)
+    input_names, output_names = _check_names(input_names, output_names, len(inputs))
+    proto, variables = route.to_onnx(model, inputs, input_names, output_names, report)
     _finish(proto, variables, report)
-    _check(proto, variables, route, model, tuple(example_inputs), report)
+    _check(proto, route, model, inputs, report)
     _save(proto, path)
     if not quiet:
         print(report)
     return report
+
+
+def compare(model, example_inputs, run):
+    """Holds what a file gives against the model, in inference and at two batch sizes.
+
+    run: of a list of arrays, in the order of the inputs, the list of the file's outputs.
+    Returns how far they are apart. Raises ExportError if that is more than rounding.
+    """
+    route = _route(model)
+    return _compare(route, model, route.inputs(model, example_inputs), run)
 
 
 def load(model, path, *, quiet=False):
@@ -217,8 +236,36 @@ def _route(model):
     raise ExportError(f"{type(model).__name__} is neither a torch.nn.Module nor a keras.Model")
 
 
+def _check_names(input_names, output_names, inputs):
+    """The names as lists, or None where none are given. The number of outputs is not known yet."""
+    found = []
+    for what, names in (("input_names", input_names), ("output_names", output_names)):
+        if isinstance(names, (str, bytes)):
+            raise ArgumentError(f"{what} is one string, {names!r}", f"give a list: [{names!r}]")
+        names = None if names is None else list(names)
+        for name in names or []:
+            if not isinstance(name, str) or not name.strip():
+                raise ArgumentError(f"{what} has {name!r}, which is no name", "name each one")
+            if name in found:
+                raise ArgumentError(f'the name "{name}" is given twice', "give each input and "
+                                    "output a name of its own")
+            found.append(name)
+        if what == "input_names":
+            _check_count(what, names, inputs)
+            input_names = names
+    return input_names, names
+
+
+def _check_count(what, names, n):
+    if names is not None and len(names) != n:
+        raise ArgumentError(f"{what} is {names!r}, and the model has {n} "
+                            f"{what.partition('_')[0]}{'' if n == 1 else 's'}",
+                            "give one name for each")
+
+
 def _layer(layer, name):
-    return f'{type(layer).__name__} "{name}"'
+    kind = type(layer).__name__
+    return f'{kind} "{name}"' if name else kind
 
 
 def _constant(proto, name, array):
@@ -260,6 +307,13 @@ def _finish(proto, variables, report):
     found = {i.name: i for i in proto.graph.initializer}
     counts = {"trainable": 0, "frozen": 0, "statistic": 0}
     unused = []
+    names = [i.name for i in proto.graph.input]
+    if not names:
+        raise ExportError("no input of the model reaches an output", "compute with its inputs, and "
+                          "not with .data or numpy arrays of them")
+    for name in report.inputs:
+        if name not in names:
+            report.lose(f'the input "{name}", which does not reach an output')
     report.say(f"inputs {_ports(proto.graph.input)}; outputs {_ports(proto.graph.output)}")
     del proto.metadata_props[:]
     for v in variables:
@@ -310,7 +364,7 @@ def _inference(proto):
     return copy
 
 
-def _check(proto, variables, route, model, inputs, report):
+def _check(proto, route, model, inputs, report):
     try:
         import onnxruntime
     except ImportError:
@@ -321,16 +375,28 @@ def _check(proto, variables, route, model, inputs, report):
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(_inference(proto).SerializeToString(), options,
                                            providers=["CPUExecutionProvider"])
-    names = [i.name for i in session.get_inputs()]
+    names = {i.name for i in session.get_inputs()}
+
+    def run(arrays):
+        try:
+            return session.run(None, {n: x for n, x in zip(report.inputs, arrays) if n in names})
+        except Exception as e:
+            rows = len(arrays[0]) if arrays[0].ndim else 1
+            raise ExportError(f"onnxruntime cannot run the file with a batch of {rows}: {e}") from e
+
+    worst = _compare(route, model, inputs, run)
+    onnx.checker.check_model(proto)
+    report.compared = True
+    report.say(f"outputs in onnxruntime are the model's, to {worst:.0e}")
+
+
+def _compare(route, model, inputs, run):
     worst = 0.0
     for rows in (2, 3):
-        arrays = [np.concatenate([np.asarray(route.array(x))] * rows)[:rows] for x in inputs]
+        arrays = [np.asarray(route.array(x)) for x in inputs]
+        arrays = [np.concatenate([x] * rows)[:rows] if x.ndim else x for x in arrays]
         theirs = route.predict(model, arrays)
-        try:
-            ours = session.run(None, dict(zip(names, arrays)))
-        except Exception as e:
-            raise ExportError(f"onnxruntime cannot run the file with a batch of {rows}: {e}") from e
-        for a, b in zip(ours, theirs):
+        for a, b in zip(run(arrays), theirs):
             if a.shape != b.shape:
                 raise ExportError(f"the file gives {list(a.shape)}, and the model {list(b.shape)}")
             scale = max(1.0, float(np.abs(b).max())) if b.size else 1.0
@@ -338,8 +404,7 @@ def _check(proto, variables, route, model, inputs, report):
     if not worst < TOLERANCE:
         raise ExportError(f"the file's outputs differ from the model's by {worst:.1e}: the exporter "
                           "changed the model, or the model is random in inference")
-    onnx.checker.check_model(proto)
-    report.say(f"outputs in onnxruntime are the model's, to {worst:.0e}")
+    return worst
 
 
 @contextlib.contextmanager
@@ -368,6 +433,7 @@ def _silence():
 COMPARE = ("equal", "allclose", "is_nonzero")
 READS = ("__bool__", "__int__", "__float__", "__complex__", "__index__", "__array__", "item",
          "tolist", "numpy", *COMPARE)
+OWN = _route.__code__.co_filename  # this file in frames
 RANDOM = re.compile("rand|bernoulli|uniform|normal_?$|multinomial|exponential")
 
 
@@ -391,11 +457,14 @@ def _is_of_data(value, buffers):
 def _line_of_model():
     """The innermost line outside of PyTorch: that of the model's forward."""
     import torch
-    own = (os.path.dirname(torch.__file__) + os.sep, os.path.abspath(__file__))
+    own = (os.path.dirname(torch.__file__) + os.sep, OWN)
     frame = sys._getframe(2)
     while frame.f_back and frame.f_code.co_filename.startswith(own):
         frame = frame.f_back
-    path, line = frame.f_code.co_filename, frame.f_lineno
+    return _line(frame.f_code.co_filename, frame.f_lineno)
+
+
+def _line(path, line):
     text = linecache.getline(path, line).strip()
     return f"{path}:{line}" + (f": `{text}`" if text else "")
 
@@ -437,6 +506,159 @@ def _refuse_reads(model):
                               "choose with torch.where, and repeat a fixed number of steps")
 
 
+def _asked_at(frames, passed):
+    """Which line of a model asked for what a framework does: "" if it has none, and None if the
+    framework did it for itself, as its layers do. frames: (path, line, function), innermost first;
+    passed: of a path and a function, whether they stand between."""
+    folders = tuple(os.path.dirname(sys.modules[m].__file__) + os.sep for m in (
+        "torch", "keras", "tensorflow") if getattr(sys.modules.get(m), "__file__", None))
+    path, line, function = next((f for f in frames if f[0] != OWN and not passed(f[0], f[2])),
+                                ("", 0, ""))
+    if not path.startswith(folders):
+        return path and _line(path, line)
+    # An operation of a functional model in Keras, which no line of the model computes.
+    functional = function == "call" and path.endswith(os.path.join("ops", "core.py"))
+    return "" if functional else None
+
+
+def _frames():
+    frame = sys._getframe()
+    while frame:
+        yield frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
+        frame = frame.f_back
+
+
+def _stop(what, line):
+    return f"the stop of gradients by {what}" + (f" at {line}" if line else "") + (
+        "; weft passes them on")
+
+
+def _lose_unreached(names, freeze, report):
+    if names:
+        report.lose(f"that {_some(names)} are not trained, since no gradient reaches them; weft "
+                    f"trains them, unless they have {freeze}")
+
+
+def _tensors(value):
+    import torch
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (dict, list, tuple)):
+        for v in value.values() if isinstance(value, dict) else value:
+            yield from _tensors(v)
+
+
+def _watch():
+    """A mode in which `stopped` has, by id, the tensors that come of parameters through a stop of
+    gradients, and the lines of the model that stop them. Numbers that are not floating have no
+    gradients anyway."""
+    import torch
+    from torch.overrides import TorchFunctionMode
+    managers = tuple(os.path.join("torch", *names) for names in (
+        ("autograd", "grad_mode.py"), ("utils", "_contextlib.py")))
+
+    class Watch(TorchFunctionMode):
+        def __init__(self):
+            super().__init__()
+            self.stopped = {}  # with the tensors, so that no other takes their ids
+            self.off = None  # why gradients are off, if the model turned them off
+
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            kwargs = kwargs or {}
+            if function is torch._C._set_grad_enabled:
+                if args[0] or torch.is_grad_enabled():  # else they stay off, by who did it first
+                    self.off = None if args[0] else self.turned_off()
+                return function(*args, **kwargs)
+            given = list(_tensors((args, kwargs)))
+            why = {w: None for x in given for w in self.stopped.get(id(x), (x, ()))[1]}
+            if any(x.requires_grad for x in given):
+                if not torch.is_grad_enabled():
+                    why.update({self.off: None} if self.off else {})
+                elif (getattr(function, "__name__", "") in ("detach", "detach_")
+                      or function == torch.Tensor.data.__get__):
+                    line = _asked_at(_frames(), lambda path, name: name == "stop_gradient")
+                    by = next(name for path, _, name in _frames() if path != OWN)
+                    what = by if by == "stop_gradient" else (
+                        ".data" if function == torch.Tensor.data.__get__ else "detach()")
+                    why.update({} if line is None else {_stop(what, line): None})
+            result = function(*args, **kwargs)
+            if why:
+                changed = args[0] if getattr(function, "__name__", "") == "__setitem__" else result
+                for x in _tensors(changed):
+                    if x.is_floating_point():
+                        self.stopped[id(x)] = x, tuple(why)
+            return result
+
+        def turned_off(self):
+            """A decorated function turned them off for itself, wherever it is called."""
+            frame = sys._getframe(2)
+            while frame.f_code.co_filename.endswith(managers):
+                code = getattr(frame.f_locals.get("func"), "__code__", None)
+                if code:
+                    line = _asked_at([(code.co_filename, code.co_firstlineno, "")],
+                                     lambda path, name: False)
+                    return line and _stop("torch.no_grad()", line)
+                frame = frame.f_back
+            line = _asked_at(_frames(), lambda path, name: path.endswith(managers))
+            return line and _stop("torch.no_grad()", line)
+
+    return Watch()
+
+
+class Pass:
+    """One forward pass of a module with gradients: `outputs`, None if it failed; `called`, the
+    modules; `stops`, what it does to gradients that the file does not say; `reached`, ids of the
+    parameters that gradients reach, None if nobody knows."""
+
+    def __init__(self, model, inputs):
+        import torch
+        self.outputs, self.called, self.stops, self.reached = None, set(), [], None
+        hook = torch.nn.modules.module.register_module_forward_pre_hook(
+            lambda module, _: self.called.add(module))
+        try:
+            watch = _watch()
+            with Torch().kept(model), _silence(), torch.enable_grad(), watch:
+                self.outputs = model(*inputs)
+        except Exception:  # the exporters fail, too, and their error says why
+            return
+        finally:
+            hook.remove()
+        outputs = list(_tensors(self.outputs))
+        lines = [w for o in outputs for w in watch.stopped.get(id(o), (o, ()))[1]]
+        self.reached, functions = self.behind(outputs)
+        lines += [f'the backward of "{f.__name__}"; weft derives one from its forward'
+                  for f in functions if not f.__module__.startswith("torch.")]
+        if any(f.__name__ == "CheckpointFunction" for f in functions):  # which hides its parameters
+            self.reached = None
+        self.stops = list(dict.fromkeys(lines))
+
+    def behind(self, tensors):
+        """Ids of the parameters, and the functions of Python's, that gradients of tensors reach."""
+        import torch
+        reached = {id(x) for x in tensors if x.requires_grad and x.grad_fn is None}
+        pending, seen, functions = [x.grad_fn for x in tensors], {None}, []
+        while pending:
+            node = pending.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            pending += [f for f, _ in node.next_functions]
+            if isinstance(node, torch.autograd.function.BackwardCFunction):
+                functions.append(type(node)._forward_cls)
+            elif type(node).__name__ == "AccumulateGrad":
+                reached.add(id(node.variable))
+        return reached, functions
+
+    def lose(self, parameters, proto, freeze, report):
+        """Says what is not kept. parameters: trained ones, by name; freeze: how one freezes them."""
+        found = {i.name for i in proto.graph.initializer}
+        for line in self.stops:
+            report.lose(line)
+        apart = [] if self.reached is None else [
+            n for n, p in parameters.items() if n in found and id(p) not in self.reached]
+        _lose_unreached(apart, freeze, report)
+
+
 OPERATION = ("Exporting the operator", "No ONNX function found")
 
 
@@ -451,7 +673,18 @@ def _reason(error):
     return (names or lines or [type(error).__name__])[0]
 
 
+def _two_records(inputs):
+    import torch
+    return tuple(torch.cat([x, x])[:2] if x.dim() and len(x) < 2 else x for x in inputs)
+
+
 class Torch:
+    def inputs(self, model, example):
+        if isinstance(example, dict):
+            raise ArgumentError("example_inputs is a dict", "give a tuple of its tensors, in the "
+                                "order in which the model takes them")
+        return tuple(example) if isinstance(example, (tuple, list)) else (example,)
+
     def array(self, x):
         return x.detach().cpu().numpy() if hasattr(x, "detach") else np.asarray(x)
 
@@ -503,7 +736,6 @@ class Torch:
             torch.set_rng_state(random)
 
     def to_onnx(self, model, inputs, input_names, output_names, report):
-        import inspect
         import torch
         inputs = tuple(x if isinstance(x, torch.Tensor) else torch.as_tensor(np.asarray(x))
                        for x in inputs)
@@ -512,7 +744,9 @@ class Torch:
                      if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
             input_names = [p.name for p in known[:len(inputs)]]
             input_names += [f"input_{i}" for i in range(len(input_names), len(inputs))]
-        with self.kept(model):
+        report.inputs = list(input_names)
+        _check_names(report.inputs if output_names else None, output_names, len(inputs))
+        with self.kept(model), self.bound(model, len(inputs)):
             if not model.training:
                 model.train()
             for name, m in model.named_modules():
@@ -520,14 +754,86 @@ class Torch:
                         m.momentum is None and m.track_running_stats):
                     raise ExportError(f'{_layer(m, name)} has momentum=None, the mean of all '
                                       "batches, which ONNX does not have", "give it momentum=0.1")
-            return self.write(model, inputs, list(input_names), output_names, self.variables(model),
-                              report)
+            once = Pass(model, _two_records(inputs))
+            if once.outputs is not None:
+                _check_count("output_names", output_names, len(list(_tensors(once.outputs))))
+                output_names = output_names or self.keys(once.outputs, input_names)
+            self.refuse_random(model, once.called)
+            self.lose_options(model, once.called, report)
+            proto, variables = self.write(model, inputs, list(input_names), output_names,
+                                          self.variables(model), report)
+            once.lose({n: p for n, p in model.named_parameters() if p.requires_grad}, proto,
+                      "requires_grad=False", report)
+            return proto, variables
+
+    @contextlib.contextmanager
+    def bound(self, model, n):
+        """Arguments behind the first n have their defaults, of which the exporter of TorchScript
+        would make inputs."""
+        import torch
+        known = list(inspect.signature(model.forward).parameters.values())
+        given = known[:n]
+        if (len(known) <= n or isinstance(model, torch.jit.ScriptModule)
+                or any(p.kind == p.VAR_POSITIONAL for p in given)
+                or all(p.default is p.empty for p in known[n:])):
+            yield
+            return
+        own, forward = vars(model).get("forward"), model.forward
+
+        def call(*args):
+            return forward(*args)
+
+        call.__signature__ = inspect.Signature([p.replace(default=p.empty) for p in given])
+        model.forward = call
+        try:
+            yield
+        finally:
+            del model.forward
+            if own:
+                model.forward = own
+
+    def keys(self, outputs, input_names):
+        """Those of a dict or named tuple of tensors, if they can name outputs; else None."""
+        import torch
+        if not isinstance(outputs, dict):
+            outputs = outputs._asdict() if hasattr(outputs, "_asdict") else {}
+        keys = list(outputs)
+        fit = all(isinstance(k, str) and k.strip() and isinstance(outputs[k], torch.Tensor)
+                  for k in keys)
+        return keys if keys and fit and not set(keys) & set(input_names) else None
+
+    def refuse_random(self, model, called):
+        """The exporters write out these layers in operations, which are random in inference, too."""
+        import torch
+        found = []
+        for name, m in model.named_modules():
+            if m not in called or not m.training:
+                continue
+            other = isinstance(m, torch.nn.modules.dropout._DropoutNd) and not isinstance(
+                m, torch.nn.Dropout) and m.p > 0
+            if other or isinstance(m, torch.nn.RReLU) and m.lower < m.upper:
+                found.append(_layer(m, name))
+        if found:
+            raise ExportError(f"{' and '.join(found)} would be random in inference, too, since ONNX "
+                              "has no such operation", "use Dropout" + (
+                                  ", or LeakyReLU" if "RReLU" in str(found) else ""))
+
+    def lose_options(self, model, called, report):
+        import torch
+        for name, m in model.named_modules():
+            if m not in called or not isinstance(m, (torch.nn.Embedding, torch.nn.EmbeddingBag)) or (
+                    not m.weight.requires_grad):
+                continue
+            if m.padding_idx is not None and isinstance(m, torch.nn.Embedding):
+                report.lose(f"padding_idx of {_layer(m, name)}; weft trains row {m.padding_idx}, too")
+            if m.scale_grad_by_freq:
+                report.lose(f"scale_grad_by_freq of {_layer(m, name)}; weft does not divide gradients "
+                            "by how often an id is in the batch")
 
     def write(self, model, inputs, input_names, output_names, variables, report):
         """By the exporter that keeps all of it: TorchScript first, which knows the training form of
         BatchNormalization; dynamo for models that cannot be traced."""
-        import torch
-        inputs = tuple(torch.cat([x, x])[:2] if x.dim() and len(x) < 2 else x for x in inputs)
+        inputs = _two_records(inputs)
         names = {**{a: v.name for v in variables for a in v.aliases}}
         errors = []
         for exporter in (self.torchscript, self.dynamo):
@@ -575,29 +881,61 @@ class Torch:
             model.eval()
             device = next((p.device for p in model.parameters()), torch.device("cpu"))
             out = model(*[torch.from_numpy(a).to(device) for a in arrays])
-        out = out.values() if isinstance(out, dict) else out
-        return [self.array(o) for o in (out if isinstance(out, (tuple, list, type({}.values()))) else [out])]
+        return [self.array(o) for o in _tensors(out)]
 
 
 # ---- Keras ----
+
+# Layers that change images at random, and only in training: Random..., RandAugment and others.
+AUGMENTS = ("Rand", "AugMix", "CutMix", "MixUp")
 
 class Keras:
     """What the backends share. The model is called once, in inference, with two layers changed for
     that call: BatchNormalization becomes the backend's fused operation, which ONNX has too, and
     Dropout a product with a number that is found again in the file."""
 
+    # What the model is called with: false, but not the False that its own code gives to a layer
+    # which is never to be in training.
+    TRAINING = 0
+
+    def __init__(self):
+        self.names = None  # of example inputs that are a dict
+        self.fixed = set()  # layers that are never in training
+
+    def inputs(self, model, example):
+        if not isinstance(example, dict):
+            return tuple(example) if isinstance(example, (tuple, list)) else (example,)
+        self.names = [x.name for x in getattr(model, "inputs", None) or []] or list(example)
+        for name in self.names:
+            if name not in example:
+                raise ArgumentError(f'example_inputs has no "{name}"', "give one for each input: "
+                                    + ", ".join(self.names))
+        return tuple(example[name] for name in self.names)
+
+    def argument(self, model, values):
+        """The one that the model takes: values, in the order of its inputs, in its own structure."""
+        import keras
+        form = getattr(model, "_inputs_struct", None)
+        if isinstance(form, dict) and len(keras.tree.flatten(form)) == len(values):
+            return keras.tree.pack_sequence_as(form, list(values))
+        if self.names and not getattr(model, "inputs", None):
+            return dict(zip(self.names, values))
+        return values[0] if len(values) == 1 else list(values)
+
     def array(self, x):
         import keras
         return keras.ops.convert_to_numpy(x) if not isinstance(x, np.ndarray) else x
 
     def pairs(self, model):
-        """Variables with the kind that they have; counters of random numbers are none."""
+        """Variables with the kind that they have; counters of random numbers are none, and neither
+        are those of Normalization, which computes with constants that it made of them."""
         import keras
-        statistics = set()
+        statistics, seen = set(), set()
         for layer in model._flatten_layers():
             if isinstance(layer, keras.layers.BatchNormalization):
                 statistics |= {id(layer.moving_mean), id(layer.moving_variance)}
-        seen = set()
+            elif isinstance(layer, keras.layers.Normalization):
+                seen |= {id(v) for v in layer.weights}
         for v in model.weights:
             if not keras.backend.is_float_dtype(v.dtype) or id(v) in seen:
                 continue
@@ -606,9 +944,10 @@ class Keras:
             yield v, "statistic" if id(v) in statistics and self.in_training(model, v) else kind
 
     def in_training(self, model, v):
-        """A BatchNormalization that is not trainable keeps its statistics."""
+        """A BatchNormalization that is not trainable, or not in training, keeps its statistics."""
         import keras
         return any(isinstance(layer, keras.layers.BatchNormalization) and layer.trainable
+                   and layer not in self.fixed
                    and (v is layer.moving_mean or v is layer.moving_variance)
                    for layer in model._flatten_layers())
 
@@ -625,10 +964,52 @@ class Keras:
     def slots(self, model):
         return [(v, variable.assign) for variable, v in self.variables(model)]
 
-    def predict(self, model, arrays):
+    def predict(self, model, arrays, training=False):
         import keras
-        out = model(arrays[0] if len(arrays) == 1 else arrays, training=False)
+        out = model(self.argument(model, arrays), training=training)
         return [self.array(o) for o in keras.tree.flatten(out)]
+
+    def prepare(self, model, inputs, output_names, report):
+        """The inputs as arrays, and the variables, once the model is built and its layers known."""
+        arrays = [self.array(x) for x in inputs]
+        known = len(getattr(model, "inputs", None) or arrays)
+        if len(arrays) != known:
+            raise ArgumentError(f"example_inputs are {len(arrays)}, and the inputs of the model "
+                                f"{known}", "give one for each")
+        self.lose_penalties(model, arrays, report)
+        n_outputs = self.find_fixed(model, arrays)
+        _check_count("output_names", output_names, n_outputs)
+        return arrays, self.variables(model)
+
+    def find_fixed(self, model, arrays):
+        """Which layers the model's code calls with training=False. Gives how many outputs it has."""
+        import keras
+        found = {}
+
+        def watched(layer, call):
+            @functools.wraps(call)
+            def other(*args, **options):
+                training = inspect.signature(call).bind(*args, **options).arguments.get("training")
+                found.setdefault(layer, set()).add(training is False)
+                return call(*args, **options)
+            return other
+
+        layers = [layer for layer in model._flatten_layers()
+                  if layer._call_has_training_arg and not isinstance(layer, keras.Model)]
+        for layer in layers:
+            layer.call = watched(layer, layer.call)
+        try:
+            outputs = self.predict(model, arrays, self.TRAINING)
+        finally:
+            for layer in layers:
+                del layer.call
+        self.fixed = {layer for layer, forms in found.items() if forms == {True}}
+        for layer, forms in found.items():
+            if isinstance(layer, keras.layers.BatchNormalization) and layer.trainable and (
+                    len(forms) == 2):
+                raise ExportError(f"{_layer(layer, layer.name)} is called with training=False and "
+                                  "without", "have a layer for each")
+        return len(outputs)
 
     def lose_penalties(self, model, arrays, report):
         """What the model adds to its loss, or does to variables after a step: the file has neither.
@@ -673,9 +1054,15 @@ class Keras:
             if not getattr(layer, "renorm", False):
                 return lambda self, x, training=None, mask=None: norm(self, x)
             report.lose(f'the training form of "{layer.name}" (renorm)')
+        elif layer in self.fixed:
+            return None
         elif type(layer) is keras.layers.Dropout and layer.rate > 0 and layer.noise_shape is None:
             rates.append(layer.rate)
-            return lambda self, x, training=False, i=len(rates) - 1: drop(i, x)
+            return lambda self, x, training=False, i=len(rates) - 1: (
+                x if training is False else drop(i, x))
+        elif any(c.__module__.startswith("keras.") and c.__name__.startswith(AUGMENTS)
+                 for c in type(layer).__mro__):
+            report.lose(_layer(layer, layer.name))
         elif "Dropout" in kind and getattr(layer, "rate", 0) > 0 or kind == "GaussianNoise":
             report.lose(f'{kind} "{layer.name}"')
         elif isinstance(layer, keras.layers.RNN) and any(
@@ -705,10 +1092,16 @@ class Keras:
         if names:
             return list(names)
         known = [x.name for x in getattr(model, "inputs", None) or []]
+        known = known or self.names or []
         if len(known) != len(arrays):
             known = [""] * len(arrays)
         plain = ["input"] if len(arrays) == 1 else [f"input_{i}" for i in range(len(arrays))]
         return [p if not n or n.startswith("keras_tensor") else n for n, p in zip(known, plain)]
+
+
+# Where TensorFlow makes the operation that a caller of stop_gradient or custom_gradient asks for.
+TRACING = re.compile(r"tensorflow/python/(framework|util)/|"
+                     r"/(gen_array_ops|array_ops|custom_gradient|weak_tensor_ops)\.py$")
 
 
 class KerasOnTensorFlow(Keras):
@@ -742,9 +1135,9 @@ class KerasOnTensorFlow(Keras):
         import keras
         import tensorflow as tf
         import tf2onnx
-        arrays = [self.array(x) for x in inputs]
-        self.lose_penalties(model, arrays, report)
-        variables = self.variables(model)
+        arrays, variables = self.prepare(model, inputs, output_names, report)
+        report.inputs = self.names_of(model, arrays, input_names)
+        _check_names(report.inputs if output_names else None, output_names, len(inputs))
         drops = []
 
         def call(*args):
@@ -752,7 +1145,7 @@ class KerasOnTensorFlow(Keras):
             drops[:] = rest[len(variables):]
             mapping = [(v, w) for (v, _), w in zip(variables, rest)]
             with keras.StatelessScope(state_mapping=mapping):
-                out = model(values[0] if len(values) == 1 else list(values), training=False)
+                out = model(self.argument(model, values), training=self.TRAINING)
             return [tf.identity(o) for o in keras.tree.flatten(out)]
 
         with self.changed(model, report, self.norm, lambda i, x: x * drops[i]) as rates:
@@ -762,13 +1155,52 @@ class KerasOnTensorFlow(Keras):
                           for i, (_, v) in enumerate(variables)]
             signature += [tf.TensorSpec([], tf.float32, name=f"drop{i}") for i in range(len(rates))]
             with _silence():
-                proto, _ = tf2onnx.convert.from_function(
-                    tf.function(call, input_signature=signature, autograph=False),
-                    input_signature=signature, opset=OPSET)
-        self.settle(proto, model, arrays, variables, rates, input_names, output_names)
+                function = tf.function(call, input_signature=signature, autograph=False)
+                traced = function.get_concrete_function(*signature).graph  # which tf2onnx takes, too
+                proto, _ = tf2onnx.convert.from_function(function, input_signature=signature,
+                                                         opset=OPSET)
+        for outside, inside in traced.captures:  # constants that layers made before this call
+            if outside.dtype != tf.resource:
+                _constant(proto, inside.name.partition(":")[0], outside.numpy())
+        self.settle(proto, model, variables, rates, report.inputs, output_names)
+        self.lose_stops(traced, variables, report)
         return proto, [v for _, v in variables]
 
-    def settle(self, proto, model, arrays, variables, rates, input_names, output_names):
+    def lose_stops(self, graph, variables, report):
+        """What stops or changes the gradients of trained variables, other than in Keras's layers."""
+        trained = {f"w{i}": v.name for i, (_, v) in enumerate(variables) if v.kind == "trainable"}
+
+        def before(ops, through_stops=True):
+            pending, seen = list(ops), set()
+            while pending:
+                op = pending.pop()
+                if op.name not in seen:
+                    seen.add(op.name)
+                    if through_stops or op.type != "StopGradient":
+                        pending += [x.op for x in op.inputs if x.dtype.is_floating]
+            return seen
+
+        def between(path, function):
+            return function == "stop_gradient" or TRACING.search(path)
+
+        outputs = [x.op for x in graph.outputs]
+        used, reached, lines = before(outputs), before(outputs, False), []
+        for op in graph.get_operations():
+            own = "_gradient_op_type" in op.node_def.attr
+            if op.name not in used or not (own or op.type == "StopGradient") or not (
+                    before([op]) & set(trained)):
+                continue
+            frames = [(f.filename, f.lineno, f.name) for f in reversed(list(op.traceback))]
+            line = _asked_at(frames, between)
+            if line is not None:
+                lines.append(f"the gradient that custom_gradient gives at {line}; weft derives one"
+                             if own else _stop("stop_gradient", line))
+        for line in dict.fromkeys(lines):
+            report.lose(line)
+        _lose_unreached([n for w, n in trained.items() if w in used and w not in reached],
+                        "trainable=False", report)
+
+    def settle(self, proto, model, variables, rates, names, output_names):
         graph = proto.graph
         plain = {i.name: i.name.split(":")[0] for i in graph.input}
         _rename(proto, plain)
@@ -785,7 +1217,6 @@ class KerasOnTensorFlow(Keras):
             _constant(proto, f"w{i}", v.value)
         for i in [i for i in graph.input if not i.name.startswith("x")]:
             graph.input.remove(i)
-        names = self.names_of(model, arrays, input_names)
         taken = {n for node in graph.node for n in node.output}
         outs = output_names or [o if o not in taken else f"{o}_output" for o in
                                 self.output_names(model, len(graph.output))]
@@ -818,6 +1249,10 @@ class KerasOnTorch(Keras):
                 return torch.nn.functional.layer_norm(x, shape, get(self.gamma), get(self.beta),
                                                       self.epsilon)
             return call if shape else None
+        if isinstance(layer, keras.layers.TorchModuleWrapper):  # takes all but False for training
+            forward = layer.call
+            return lambda self, *args, training=None, **options: forward(
+                *args, training=False, **options)
         return super().other_call(layer, norm, drop, rates, report)
 
     def norm(self, layer, x):
@@ -833,10 +1268,9 @@ class KerasOnTorch(Keras):
     def to_onnx(self, model, inputs, input_names, output_names, report):
         import keras
         import torch
-        arrays = [self.array(x) for x in inputs]
-        self.lose_penalties(model, arrays, report)
-        variables = self.variables(model)
-        names = self.names_of(model, arrays, input_names)
+        arrays, variables = self.prepare(model, inputs, output_names, report)
+        names = report.inputs = self.names_of(model, arrays, input_names)
+        _check_names(names if output_names else None, output_names, len(inputs))
 
         class Module(torch.nn.Module):
             def __init__(self):
@@ -844,8 +1278,8 @@ class KerasOnTorch(Keras):
                 for i, (v, _) in enumerate(variables):
                     self.register_parameter(f"w{i}", v.value)
 
-            def forward(self, *args):
-                out = model(args[0] if len(args) == 1 else list(args), training=False)
+            def forward(module, *args):  # noqa: N805: self is the route
+                out = model(self.argument(model, args), training=self.TRAINING)
                 return tuple(keras.tree.flatten(out))
 
         dropped = []
@@ -857,12 +1291,17 @@ class KerasOnTorch(Keras):
             dropped[:] = rates
             module = Module().train()
             tensors = tuple(torch.from_numpy(np.ascontiguousarray(a)) for a in arrays)
+            once = Pass(module, _two_records(tensors))
             proto, _ = Torch().write(module, tensors, names, output_names, [], report)
+            trained = {f"w{i}": v.value for i, (v, kind) in enumerate(variables)
+                       if kind.kind == "trainable"}
         if not output_names:
             outs = list(getattr(model, "output_names", None) or [])
             taken = {n for node in proto.graph.node for n in node.output}
             if len(outs) == len(proto.graph.output) and not taken & set(outs):
                 _rename(proto, {o.name: n for o, n in zip(proto.graph.output, outs)})
-        _rename(proto, {f"w{i}": v.name for i, (_, v) in enumerate(variables)})
+        by_name = {f"w{i}": v.name for i, (_, v) in enumerate(variables)}
+        _rename(proto, by_name)
+        once.lose({by_name[w]: v for w, v in trained.items()}, proto, "trainable=False", report)
         self.set_momentum(proto, model, {id(k): v.name for k, v in variables})
         return proto, [v for _, v in variables]

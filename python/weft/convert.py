@@ -82,7 +82,7 @@ def exported(cls: type["Model"], model: Any, example_inputs: Any,
              input_names: Sequence[str] | None, output_names: Sequence[str] | None) -> "Model":
     """The model of an exported file, in a folder that goes with it."""
     export = _weft_export()
-    _check_inputs(example_inputs)
+    _check_inputs(example_inputs, _is_torch(model))
     if _is_torch(model):
         _check_dtypes(model)
     folder = tempfile.mkdtemp(prefix="weft-model-")
@@ -91,15 +91,22 @@ def exported(cls: type["Model"], model: Any, example_inputs: Any,
         try:
             report = export.export(model, example_inputs, path, input_names=input_names,
                                    output_names=output_names, quiet=True)
+            origin = TorchOrigin(model) if _is_torch(model) else None
+            made = with_folder(cls({"onnx": path}, 0, origin), folder)
+            if not report.compared:
+                export.compare(model, example_inputs,
+                               lambda arrays: _outputs(made, dict(zip(report.inputs, arrays))))
+        except errors.Error:
+            raise
+        except export.ArgumentError as e:
+            raise errors.Invalid(e.message, e.hint) from e
         except export.ExportError as e:
             raise errors.Unsupported(
                 f"{_kind(model)} cannot be exported: {e.message}",
                 e.hint or "docs/import.md says what to change", "WEFT_UNSUPPORTED") from e
         except Exception as e:
-            plain = re.sub(r"\x1b\[[0-9;]*m", "", str(e))
-            first = next((line for line in plain.splitlines() if line.strip()), type(e).__name__)
             raise errors.Unsupported(
-                f"{_kind(model)} cannot be exported: {type(e).__name__}: {first}",
+                f"{_kind(model)} cannot be exported: {type(e).__name__}: {_reason(e)}",
                 "the error above names the operation; leave out what depends on the values of "
                 "tensors, and give example_inputs as the model takes them",
                 "WEFT_UNSUPPORTED") from e
@@ -110,20 +117,37 @@ def exported(cls: type["Model"], model: Any, example_inputs: Any,
                 "WEFT_UNSUPPORTED")
         for line in report.lost:
             warnings.warn(f"{_kind(model)}: not kept: {line}", stacklevel=4)
-        origin = TorchOrigin(model) if _is_torch(model) else None
-        return with_folder(cls({"onnx": path}, 0, origin), folder)
+        return made
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
-def _check_inputs(example_inputs: Any) -> None:
+def _reason(error: Exception) -> str:
+    """The line of an exception that says what is wrong. Keras puts where it was in front of it, and
+    the arguments behind it."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).partition("\nArguments received by")[0]
+    lines = [s.strip() for s in plain.splitlines() if s.strip()]
+    told = [s for s in lines if not s.startswith("Exception encountered when calling")] or lines
+    return " ".join(told[:2] if told and told[0].endswith(":") else told[:1])
+
+
+def _outputs(model: "Model", arrays: Arrays) -> list[Any]:
+    out = model.predict({name: arrays[name] for name in model.input_names})
+    return out if isinstance(out, list) else [out]
+
+
+def _check_inputs(example_inputs: Any, torch: bool) -> None:
+    where: dict[str, Any] = {"example_inputs": example_inputs}
     if isinstance(example_inputs, dict):
-        raise errors.WrongType("example_inputs is a dict", "give a tuple of its tensors, in the "
-                               "order in which the model takes them")
-    several = isinstance(example_inputs, (tuple, list))
-    for i, x in enumerate(example_inputs if several else [example_inputs]):
-        as_array(x, f"example_inputs[{i}]" if several else "example_inputs")
+        if torch:
+            raise errors.WrongType("example_inputs is a dict", "give a tuple of its tensors, in the "
+                                   "order in which the model takes them")
+        where = {f"example_inputs[{n!r}]": x for n, x in example_inputs.items()}
+    elif isinstance(example_inputs, (tuple, list)):
+        where = {f"example_inputs[{i}]": x for i, x in enumerate(example_inputs)}
+    for name, x in where.items():
+        as_array(x, name)
 
 
 def _check_dtypes(module: Any) -> None:

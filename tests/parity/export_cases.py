@@ -169,9 +169,41 @@ def the_model_is_afterwards_what_it_was(folder):
     assert not report.lost and "1 BatchNormalization" in str(report), report
 
 
+def what_is_not_kept_is_in_the_report(folder):
+    class Stops(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.e, self.a = nn.Embedding(7, 6, padding_idx=2), nn.Linear(6, 3)
+            self.b = nn.Linear(3, 3)
+
+        def forward(self, ids, scale=2.0):
+            h = self.a(self.e(ids)).detach()
+            return {"last": self.b(h) * scale}
+
+    report, proto = export(Stops(), torch.zeros(2, 4, dtype=torch.int64), folder)
+    assert [o.name for o in proto.graph.output] == ["last"], report
+    assert [i.name for i in proto.graph.input] == ["ids"], report
+    told = ("padding_idx of Embedding \"e\"", f"detach() at {__file__}", '"e.weight", "a.weight"')
+    assert len(report.lost) == 3, report
+    for text in told:
+        assert any(text in line for line in report.lost), (text, report)
+
+
+def arguments_are_checked_before_anything_is_written(folder):
+    x, path = torch.zeros(2, 6), folder / "small.onnx"
+    for names, text in (("out", "is one string"), (["a", "b"], "has 1 output"), ([""], "is no name"),
+                        (["input"], "given twice")):
+        refused(lambda: export(net(), x, folder, input_names=["input"], output_names=names), text)
+    refused(lambda: export(net(), {"x": x}, folder), "example_inputs is a dict")
+    refused(lambda: export(nn.Sequential(nn.Linear(6, 3), nn.AlphaDropout(0.5)), x, folder),
+            'AlphaDropout "1" would be random')
+    assert not path.exists()
+
+
 for test in (what_is_frozen_in_the_module_is_frozen_in_weft, a_checkpoint_loads_as_the_exported_file_does,
              a_model_that_cannot_be_traced_goes_through_dynamo,
-             what_does_not_fit_is_refused_and_changes_nothing, the_model_is_afterwards_what_it_was):
+             what_does_not_fit_is_refused_and_changes_nothing, the_model_is_afterwards_what_it_was,
+             what_is_not_kept_is_in_the_report, arguments_are_checked_before_anything_is_written):
     with tempfile.TemporaryDirectory() as name:
         test(pathlib.Path(name))
     print("ok    ", test.__name__)
