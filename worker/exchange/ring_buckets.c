@@ -4,6 +4,8 @@
  * come before the others. The array is cut into buckets, and each is a sum of its own, so that many
  * small variables share messages and the parts of a large one are under way at once. */
 #include "common/base/cc.h"
+#include "common/base/clock.h"
+#include "common/base/copy_past.h"
 #include "common/base/machine.h"
 #include "common/base/size.h"
 #include "worker/exchange/ring_state.h"
@@ -12,7 +14,12 @@
 #include <string.h>
 
 enum {
-    LINE = 64 / sizeof(float) /* where what is sent begins, so that it can be lent */
+    LINE_BYTES = 64,
+    LINE = LINE_BYTES / sizeof(float), /* where what is sent begins, so that it can be lent */
+    TIMED_BYTES = 64 << 10,            /* a copy that is worth two looks at the clock */
+    SLOW_LINE_NS = 12, /* on a Zen 4 a line takes 7 to a near core, and 25 to a far one */
+    SLOW_COPIES = 4,   /* one after the other: the thread may have been away in one */
+    PLAIN_EVERY = 64
 };
 
 static void keep(void *data, void *hint)
@@ -374,16 +381,39 @@ WF_MULTIVERSION static void weigh_two(const float *restrict x, float by_x,
     }
 }
 
+/* To memory that another member reads where it lies, if it is lent. How far that one's core is goes
+ * by the processors that a virtual machine has now: where lines come slowly, what leaves goes past
+ * the cache, and where they come fast it is read faster from there. A plain copy now and then
+ * tells. */
+static void copy(wf_ring *r, const float *from, size_t bytes, float *to)
+{
+    int64_t began_ns;
+    bool slow;
+
+    if (!r->is_lent[wf_ring_slot(r->clock + 1)] || bytes < TIMED_BYTES) {
+        memcpy(to, from, bytes);
+        return;
+    }
+    if (r->slow_copies >= SLOW_COPIES && ++r->copies_past % PLAIN_EVERY > 0) {
+        wf_copy_past_cache(to, from, bytes);
+        return;
+    }
+    began_ns = wf_now_ns();
+    memcpy(to, from, bytes);
+    slow = wf_now_ns() - began_ns > (int64_t)(bytes / LINE_BYTES) * SLOW_LINE_NS;
+    r->slow_copies = slow ? WF_MIN(r->slow_copies + 1, (uint32_t)SLOW_COPIES) : 0;
+}
+
 /* What leaves: gradients as they are where they are kept, else times the records that they are
  * means over. */
-static void fill(const wf_ring *r, const wf_ring_bucket *b, float *to)
+static void fill(wf_ring *r, const wf_ring_bucket *b, float *to)
 {
     const float *from = (const float *)r->gradients->data + b->at;
 
     if (r->n_members > 2 && !wf_ring_keeps(r))
         multiply(from, (float)r->own_records, b->n, to);
     else if (from != to)
-        memcpy(to, from, b->n * sizeof *to);
+        copy(r, from, b->n * sizeof *to, to);
 }
 
 /* Begins a sum, if all of its gradients are there. */

@@ -93,6 +93,8 @@ typedef struct wf_ring {
     wf_buf *own_sums[WF_RING_AT_ONCE]; /* direct: of this member's part of each bucket */
     uint64_t n_own_sums;               /* elements */
     bool is_lent[WF_RING_AT_ONCE];     /* those who are sent these sums read them where they lie */
+    uint32_t slow_copies, copies_past; /* plain copies in a row that were slow; and those past the
+                                        * cache (ring_buckets.c) */
     bool in_sums;                      /* gradients are computed in the array of the sums */
     wf_buf *gradients; /* what this worker gives, until the step is over: that of the sums, or of
                         * the means; with a device, which may still read the means, `own` */
