@@ -67,7 +67,7 @@ static wf_status check_change(const char *change, size_t n_key, bool under_way, 
 static bool is_in_braces(const char *text)
 {
     while (*text == '#' || strncmp(text, "---", 3) == 0 || strspn(text, " \t\r\n") > 0) {
-        text += *text == '#' || *text == '-' ? strcspn(text, "\n") : 0;
+        text += *text == '#' ? strcspn(text, "\n") : *text == '-' ? 3 : 0;
         text += strspn(text, " \t\r\n");
     }
     return *text == '{';

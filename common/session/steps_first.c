@@ -66,8 +66,8 @@ wf_status wf_steps_first(wf_graph *g, const wf_node *n, wf_err *err)
             attrs[n_attrs++] = n->attrs[i];
     wf_emit_node(&e, n->op->name, n->n_in, in, n_attrs, attrs, n->n_out, out);
     WF_TRY(wf_emit_end(&e));
-    for (uint32_t i = 0; i < n->n_out;
-         i++) /* the states of all steps are [steps, 1 or 2, batch, units] */
+    /* Output 0, the states of all steps, is [steps, 1 or 2, batch, units]. */
+    for (uint32_t i = 0; i < n->n_out; i++)
         if (n->out[i])
             made[i] = i == 0 ? wf_emit_transpose(&e, out[i], (const int64_t[]){2, 0, 1, 3})
                              : swap(&e, out[i]);

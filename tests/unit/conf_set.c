@@ -100,7 +100,8 @@ static void what_may_not_change_is_named(void **state)
 /* As of JSON; behind the brace there is no place for a block of lines. */
 static void a_job_in_braces_is_not_changed(void **state)
 {
-    static const char *const bad[] = {"{job: j}", "# c\n\n--- # d\n  {\n\"job\": \"j\"}\n"};
+    static const char *const bad[] = {"{job: j}", "--- {job: j}\n",
+                                      "# c\n\n--- # d\n  {\n\"job\": \"j\"}\n"};
     char *out = NULL;
 
     (void)state;

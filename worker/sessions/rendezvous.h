@@ -17,8 +17,8 @@
  * Invariants
  *   V1  values that are held or given never exceed `bytes` and `values` of the limits
  *   V2  a value is given to one id at most, until that gives it up
- *   V3  nothing waits beyond its time, nor is given WF_RENDEZVOUS_GIVEN_S beyond it, nor held
- * beyond WF_RENDEZVOUS_REST_S
+ *   V3  nothing waits beyond its time, nor is given WF_RENDEZVOUS_GIVEN_S beyond it,
+ *       nor held beyond WF_RENDEZVOUS_REST_S
  */
 #ifndef WF_WORKER_SESSIONS_RENDEZVOUS_H
 #define WF_WORKER_SESSIONS_RENDEZVOUS_H
