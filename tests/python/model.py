@@ -562,4 +562,34 @@ def test_history():
     assert len(h.plot()) == 2
 
 
+def test_recurrent_operations_are_saved_with_steps_first():
+    """Of a file with layout 1, which onnxruntime has not: outputs and first states keep their names and shapes."""
+    try:
+        import onnx
+        import onnxruntime
+    except ImportError:
+        print("no onnx and onnxruntime here")
+        return
+    from onnx import TensorProto, helper, numpy_helper
+    batch, steps, inputs, units = 4, 5, 2, 3
+    with tempfile.TemporaryDirectory() as folder:
+        for op, gates in (("RNN", 1), ("GRU", 3), ("LSTM", 4)):
+            shapes = {"w": (2, gates * units, inputs), "r": (2, gates * units, units), "b": (2, 2 * gates * units),
+                      "h": (batch, 2, units)}
+            node = helper.make_node(op, ["x", "w", "r", "b", "", "h"], ["y", "last"], hidden_size=units, layout=1,
+                                    direction="bidirectional")
+            info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in (
+                ("x", (batch, steps, inputs)), ("y", (batch, steps, 2, units)), ("last", (batch, 2, units)))]
+            graph = helper.make_graph([node], "g", info[:1], info[1:], [
+                numpy_helper.from_array(RNG.normal(size=s).astype("float32"), n) for n, s in shapes.items()])
+            first, second = os.path.join(folder, "a.onnx"), os.path.join(folder, "b.onnx")
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), first)
+            model = weft.Model.from_onnx(first)
+            model.save(second)
+            x = RNG.normal(size=(batch, steps, inputs)).astype("float32")
+            theirs = onnxruntime.InferenceSession(second).run(["y", "last"], {"x": x})
+            for ours, other in zip(model.predict(x, batch_size=batch), theirs):
+                assert np.allclose(ours, other, atol=1e-5), op
+
+
 kit.run(globals(), sys.argv[2] if len(sys.argv) > 2 else None)
